@@ -1,0 +1,3 @@
+module github.com/umavez/umavez
+
+go 1.26

@@ -1,0 +1,405 @@
+package umavez
+
+import (
+	"bytes"
+	"time"
+)
+
+// This file is the life of a key: one pure function, Next, over what a store
+// keeps for a key, without a clock, a goroutine or I/O.
+//
+//	            claim                     complete
+//	  vacant ───────────▶ running ───────────────────────▶ done ──▶ expired ──▶ vacant
+//	     ▲                 │   ▲                             ▲
+//	     │     release     │   │ claim (take over)           │ settle: it happened
+//	     ├─────────────────┘   │                             │ (or: completes late)
+//	     │ settle: it cannot   └──────── lost ───────────────┘
+//	     └── happen any more ──────────
+//
+// memstore and sqlitestore run it as it stands. Every other store is held
+// against it by storetest. TestLife searches everything that can happen to a
+// key for a few attempts.
+
+// Instant is a reading of one store's clock, in microseconds. Instants never
+// leave the store: contract and records speak of durations.
+type Instant int64
+
+// InstantOf converts a wall-clock time.
+func InstantOf(t time.Time) Instant { return Instant(t.UnixMicro()) }
+
+// Add returns i + d, rounded down to microseconds.
+func (i Instant) Add(d time.Duration) Instant { return i + Instant(d.Microseconds()) }
+
+// Sub returns i − j.
+func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i-j) * time.Microsecond }
+
+// Phase is the part of a key's state that a store writes down. What else there
+// is to a [State] is made of it by time.
+type Phase uint8
+
+// The phases. The zero phase is that of a key the store has never seen.
+const (
+	PhaseVacant Phase = iota
+	PhaseRunning
+	PhaseDone
+)
+
+// ReleasedKept is how long a released row stays. It keeps the fence rising
+// when the clock steps back, and bars the released attempt: a claim that was
+// still on its way when its release was answered finds its name there.
+const ReleasedKept = 24 * time.Hour
+
+// Row is what a store keeps for a key. The zero Row is a key that it has never
+// seen. A Row is a value: transitions return a new one.
+type Row struct {
+	Phase  Phase
+	Policy Policy
+	// Settled: the answer was given by settling.
+	Settled bool
+	// Tries counts the claims since the row was last vacant.
+	Tries int32
+	// Attempt holds the row; in a vacant row, it is the attempt that was
+	// released last and may not claim again.
+	Attempt     AttemptID
+	Fingerprint Fingerprint
+	Fence       Fence
+	Route       string
+	// Ended is the reason with which the owner abandoned its lease.
+	Ended Reason
+
+	// Claimed is when the row was first claimed since it was last vacant.
+	Claimed Instant
+	// Since is when the row entered its phase, or its present attempt began.
+	Since Instant
+	// Until is when the lease (running), the retention (done) or the row
+	// itself (vacant) ends.
+	Until Instant
+	// Gone is when the tombstone of a done row ends.
+	Gone Instant
+
+	Steps   []Step
+	Answer  []byte
+	Last    []byte
+	Request []byte
+
+	// Holder looks into a lost row, alone, until HeldUntil.
+	Holder    AttemptID
+	HeldUntil Instant
+}
+
+// EventKind names a transition.
+type EventKind uint8
+
+// The transitions. Claim to Extend are the calls of [Store]; Hold and Settle
+// are for reconcilers and people.
+const (
+	EventClaim EventKind = iota
+	EventCheckpoint
+	EventComplete
+	EventRelease
+	EventAbandon
+	EventExtend
+	EventHold
+	EventSettleHappened
+	EventSettleCannotHappen
+)
+
+// Event is one call on a key, as data. Each kind reads the fields named after it.
+type Event struct {
+	Kind    EventKind
+	Attempt AttemptID // all; for Hold, the holder
+
+	Claim *ClaimRequest // Claim
+	Step  string        // Checkpoint
+	// Payload is the step's result (Checkpoint), the answer (Complete,
+	// SettleHappened), or the last word (Abandon).
+	Payload []byte
+	Reason  Reason        // Abandon
+	For     time.Duration // Extend: the lease; Hold: how long
+	Keep    Retention     // Complete, SettleHappened
+	Fence   Fence         // Hold, Settle*: what was looked at
+}
+
+// Effect is what a transition asks of the store.
+type Effect struct {
+	// Write: the row has changed and must be written before Err is answered.
+	Write bool
+	// Acquired is the answer to a claim.
+	Acquired bool
+	// Err is the answer to the caller.
+	Err error
+}
+
+// Next applies an event to a row at an instant of the store's clock. When the
+// effect says Write, next replaces row; otherwise next equals row. Repeating an
+// event, as callers do after a lost reply, gives the same answer again.
+func Next(row Row, now Instant, ev Event) (next Row, eff Effect) {
+	switch ev.Kind {
+	case EventClaim:
+		return row.claim(now, ev)
+	case EventRelease:
+		return row.release(now, ev)
+	case EventHold:
+		return row.hold(now, ev)
+	case EventSettleHappened, EventSettleCannotHappen:
+		return row.settle(now, ev)
+	case EventComplete:
+		if row.Phase == PhaseDone {
+			return row.completeAgain(now, ev)
+		}
+	}
+	// What is left is the owner's: it counts while the row carries its
+	// attempt, lease or no lease. Expiry permits a takeover; it revokes nothing.
+	if row.Phase != PhaseRunning || row.Attempt != ev.Attempt {
+		return row, Effect{Err: ErrLeaseLost}
+	}
+	switch ev.Kind {
+	case EventCheckpoint:
+		return row.checkpoint(ev)
+	case EventComplete:
+		return row.done(now, ev), Effect{Write: true}
+	case EventAbandon:
+		return row.abandon(now, ev)
+	case EventExtend:
+		return row.extend(now, ev)
+	}
+	return row, Effect{Err: errorf("event of unknown kind %d", ev.Kind)}
+}
+
+// State returns where the key stands at an instant.
+func (row Row) State(now Instant) State {
+	switch row.Phase {
+	case PhaseRunning:
+		if row.Ended != "" || now >= row.Until {
+			return Lost
+		}
+		return Running
+	case PhaseDone:
+		switch {
+		case now < row.Until:
+			return Done
+		case now < row.Gone:
+			return Expired
+		}
+	}
+	return Vacant
+}
+
+// claim grants a vacant key, or a lost one whose own policy lets the next
+// attempt take it over. An attempt that holds the row already is granted again,
+// with its lease set anew.
+func (row Row) claim(now Instant, ev Event) (Row, Effect) {
+	req := ev.Claim
+	switch row.State(now) {
+	case Vacant:
+		if row.Phase == PhaseVacant && row.Attempt == ev.Attempt {
+			return row, Effect{} // it was released, and this claim comes late
+		}
+		row = Row{
+			Phase: PhaseRunning, Policy: req.Policy, Route: req.Route,
+			Fingerprint: req.Fingerprint, Request: req.Request,
+			Fence: row.Fence, Claimed: now,
+		}
+	case Running, Lost:
+		if row.Attempt == ev.Attempt {
+			if row.Ended != "" {
+				return row, Effect{}
+			}
+			row.Until = max(row.Until, now.Add(req.Lease))
+			return row, Effect{Write: true, Acquired: true}
+		}
+		if !row.mayTakeOver(now, req) {
+			return row, Effect{}
+		}
+		row.Ended, row.Last = "", nil
+	case Done, Expired:
+		return row, Effect{}
+	}
+	row.Attempt = ev.Attempt
+	row.Fence = max(row.Fence+1, Fence(now))
+	row.Tries++
+	row.Since = now
+	row.Until = now.Add(req.Lease)
+	return row, Effect{Write: true, Acquired: true}
+}
+
+// mayTakeOver: the claimer saw this very attempt lost, the policy under which
+// the lost attempt ran allows it, and it is the same request.
+func (row Row) mayTakeOver(now Instant, req *ClaimRequest) bool {
+	return row.State(now) == Lost && req.TakeOver == row.Fence && row.Fence != 0 &&
+		row.Policy.TakesOver() && row.Fingerprint == req.Fingerprint
+}
+
+// checkpoint keeps a step's result, or notes the last word.
+func (row Row) checkpoint(ev Event) (Row, Effect) {
+	if ev.Step == LastWord {
+		if row.Ended != "" {
+			return row, Effect{Err: ErrLeaseLost} // a note that comes after the end
+		}
+		row.Last = ev.Payload
+		return row, Effect{Write: true}
+	}
+	for _, s := range row.Steps {
+		if s.Name != ev.Step {
+			continue
+		}
+		if bytes.Equal(s.Result, ev.Payload) {
+			return row, Effect{}
+		}
+		return row, Effect{Err: ErrStepKept}
+	}
+	steps := make([]Step, len(row.Steps), len(row.Steps)+1)
+	copy(steps, row.Steps)
+	row.Steps = append(steps, Step{Name: ev.Step, Result: ev.Payload})
+	return row, Effect{Write: true}
+}
+
+// done keeps the answer and drops what only an unfinished operation needs.
+func (row Row) done(now Instant, ev Event) Row {
+	return Row{
+		Phase: PhaseDone, Policy: row.Policy, Route: row.Route, Tries: row.Tries,
+		Attempt: row.Attempt, Fingerprint: row.Fingerprint, Fence: row.Fence,
+		Claimed: row.Claimed, Since: now,
+		Until:  now.Add(ev.Keep.Retain),
+		Gone:   now.Add(ev.Keep.Retain).Add(ev.Keep.Tombstone),
+		Answer: ev.Payload,
+	}
+}
+
+// completeAgain answers the repeat of a completion: yes when it is the one that
+// stands. A done answer never changes. After its retention the answer may be
+// gone, and the attempt alone decides.
+func (row Row) completeAgain(now Instant, ev Event) (Row, Effect) {
+	same := now >= row.Until || bytes.Equal(row.Answer, ev.Payload)
+	if row.Attempt == ev.Attempt && !row.Settled && same {
+		return row, Effect{}
+	}
+	return row, Effect{Err: ErrLeaseLost}
+}
+
+// release makes the key vacant again: nothing happened. It also bars the
+// attempt, so that a claim still on its way cannot leave a running row that
+// nobody runs.
+func (row Row) release(now Instant, ev Event) (Row, Effect) {
+	switch row.Phase {
+	case PhaseVacant:
+		if row.Attempt == ev.Attempt {
+			return row, Effect{}
+		}
+	case PhaseRunning:
+		if row.Attempt != ev.Attempt || row.Ended != "" {
+			return row, Effect{Err: ErrLeaseLost}
+		}
+		if len(row.Steps) > 0 {
+			return row, Effect{Err: ErrHasSteps}
+		}
+	case PhaseDone:
+		return row, Effect{Err: ErrLeaseLost}
+	}
+	return row.vacated(now, ev.Attempt), Effect{Write: true}
+}
+
+func (row Row) vacated(now Instant, barred AttemptID) Row {
+	return Row{
+		Phase: PhaseVacant, Attempt: barred, Fence: row.Fence,
+		Since: now, Until: now.Add(ReleasedKept),
+	}
+}
+
+// abandon ends the lease now. The row still carries the attempt: a late
+// completion counts.
+func (row Row) abandon(now Instant, ev Event) (Row, Effect) {
+	if row.Ended != "" {
+		return row, Effect{}
+	}
+	row.Ended = ev.Reason
+	if row.Ended == "" {
+		row.Ended = ReasonError
+	}
+	row.Until = min(row.Until, now)
+	if ev.Payload != nil {
+		row.Last = ev.Payload
+	}
+	return row, Effect{Write: true}
+}
+
+// extend moves the end of the lease away, never nearer. A heartbeat that comes
+// after its owner abandoned the lease revives nothing.
+func (row Row) extend(now Instant, ev Event) (Row, Effect) {
+	if row.Ended != "" {
+		return row, Effect{Err: ErrLeaseLost}
+	}
+	row.Until = max(row.Until, now.Add(ev.For))
+	return row, Effect{Write: true}
+}
+
+// hold gives a lost row to one looker for a time. It touches neither attempt
+// nor lease: a late owner completes all the same.
+func (row Row) hold(now Instant, ev Event) (Row, Effect) {
+	if row.State(now) != Lost || row.Fence != ev.Fence {
+		return row, Effect{Err: ErrMoved}
+	}
+	if row.Holder != ev.Attempt && now < row.HeldUntil {
+		return row, Effect{Err: ErrHeld}
+	}
+	row.Holder, row.HeldUntil = ev.Attempt, now.Add(ev.For)
+	return row, Effect{Write: true}
+}
+
+// settle ends a lost row by outside knowledge: it happened, with this answer,
+// or it cannot happen any more. It takes the row from its attempt, so that a
+// late owner learns of it.
+func (row Row) settle(now Instant, ev Event) (Row, Effect) {
+	if row.State(now) != Lost || row.Fence != ev.Fence {
+		return row, Effect{Err: ErrMoved}
+	}
+	if ev.Kind == EventSettleCannotHappen {
+		return row.vacated(now, row.Attempt), Effect{Write: true}
+	}
+	row = row.done(now, ev)
+	row.Settled = true
+	return row, Effect{Write: true}
+}
+
+// Purge says what may go at an instant: the whole row (keep is false), or the
+// answer of an expired one. Running and lost rows never go.
+func (row Row) Purge(now Instant) (next Row, keep bool) {
+	switch {
+	case row.Phase == PhaseVacant:
+		return row, now < row.Until
+	case row.Phase == PhaseDone && now >= row.Gone && now >= row.Until:
+		return row, false
+	case row.Phase == PhaseDone && now >= row.Until:
+		row.Answer = nil
+	}
+	return row, true
+}
+
+// Record tells of the row in durations, as of an instant.
+func (row Row) Record(now Instant) Record {
+	rec := Record{
+		State: row.State(now), Policy: row.Policy, Route: row.Route,
+		Fingerprint: row.Fingerprint, Attempt: row.Attempt, Fence: row.Fence,
+		Tries: int(row.Tries), Settled: row.Settled,
+		Steps: row.Steps, Last: row.Last, Request: row.Request,
+		Age: now.Sub(row.Claimed), Since: now.Sub(row.Since),
+	}
+	switch rec.State {
+	case Vacant:
+		return Record{Fence: row.Fence}
+	case Running:
+		rec.LeaseLeft = row.Until.Sub(now)
+	case Lost:
+		rec.Since = now.Sub(row.Until)
+		rec.Reason = row.Ended
+		if rec.Reason == "" {
+			rec.Reason = ReasonKilled
+		}
+	case Done:
+		rec.Answer = row.Answer
+		rec.RetainLeft = row.Until.Sub(now)
+	case Expired:
+		rec.Since = now.Sub(row.Until)
+	}
+	return rec
+}

@@ -1,0 +1,103 @@
+package umavez
+
+import "time"
+
+// State is where a key stands in its life, by the store's clock.
+type State uint8
+
+const (
+	// Vacant: nobody holds the key. It was never claimed, was released, or is
+	// gone: past retention and tombstone.
+	Vacant State = iota
+	// Running: an attempt holds the key under a lease.
+	Running
+	// Lost: an attempt holds the key, but its lease ran out or it was
+	// abandoned. Not a stored state: time makes it out of Running. For an
+	// opaque operation it means that the outcome is unknown.
+	Lost
+	// Done: the record holds the answer, within its retention.
+	Done
+	// Expired: the answer's retention is over and a tombstone stands in its
+	// place, so that a late retry is refused and not run again.
+	Expired
+)
+
+var stateNames = [...]string{"vacant", "running", "lost", "done", "expired"}
+
+// String returns the state's name in lower case.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return "invalid"
+}
+
+// Reason says why an attempt's outcome is not known.
+type Reason string
+
+// The reasons that the engine and the HTTP layer give.
+const (
+	// ReasonKilled is what a lost record shows when its owner said nothing:
+	// the process died, was cut off from the store, or ran for too long.
+	ReasonKilled Reason = "killed"
+	// ReasonPanic: the operation panicked, or its goroutine exited.
+	ReasonPanic Reason = "panic"
+	// ReasonBroken: the answer broke off, or never came.
+	ReasonBroken Reason = "broken-off"
+	// ReasonReset: the connection to the operation failed after bytes of the
+	// request were written.
+	ReasonReset Reason = "reset"
+	// ReasonTimeout: the operation did not answer in time.
+	ReasonTimeout Reason = "timeout"
+	// ReasonStatus: the answer does not say whether it happened (408, 5xx).
+	ReasonStatus Reason = "5xx"
+	// ReasonError: the function given to [Do] returned an error.
+	ReasonError Reason = "error"
+)
+
+// Step is a kept result of a named part of an operation.
+type Step struct {
+	Name   string
+	Result []byte
+}
+
+// Fence is a number that the store raises on every claim of a key. It names
+// which attempt was looked at. It licenses no rerun.
+type Fence int64
+
+// Record is what a store tells of a key. All times in it are durations by the
+// store's clock, so that no reader compares its own clock with them. The byte
+// slices are shared: do not change them.
+type Record struct {
+	State       State
+	Policy      Policy
+	Route       string
+	Fingerprint Fingerprint
+	// Attempt holds the key now, or held it when it was completed.
+	Attempt AttemptID
+	Fence   Fence
+	// Tries counts the attempts since the key was last vacant.
+	Tries int
+	// Reason is set when State is Lost.
+	Reason Reason
+	// Settled: a reconciler or a person gave the answer, not the operation.
+	Settled bool
+
+	Steps []Step
+	// Answer is what every other attempt gets. Set when State is Done.
+	Answer []byte
+	// Last is the last answer, or the beginning of one, that was seen of an
+	// attempt whose outcome is not known.
+	Last []byte
+	// Request is what the first claim kept of the request.
+	Request []byte
+
+	// Age is the time since the key was first claimed.
+	Age time.Duration
+	// Since is the time since the record entered its present state.
+	Since time.Duration
+	// LeaseLeft is set when State is Running.
+	LeaseLeft time.Duration
+	// RetainLeft is how long the answer is still kept. Set when State is Done.
+	RetainLeft time.Duration
+}
