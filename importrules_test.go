@@ -34,8 +34,11 @@ var layers = []layer{
 		"so that every store can use it"},
 	{"umavezhttp", []string{".", "internal"}, "the middleware works over any store; " +
 		"importing one would bring its driver into every program"},
-	{"umavezhttptest", []string{".", "umavezhttp", "store/memstore", "internal"},
-		"it serves the tests of programs that use umavezhttp, over the store in memory"},
+	{
+		"umavezhttptest",
+		[]string{".", "umavezhttp", "store/memstore", "internal"},
+		"it serves the tests of programs that use umavezhttp, over the store in memory",
+	},
 	{"client", []string{"internal/wire"}, "a caller needs neither the engine nor a store; " +
 		"only the words on the wire are shared"},
 	{"proxy", []string{".", "umavezhttp", "internal"}, "the sidecar is the middleware in front of " +

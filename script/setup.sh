@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Installs what a fresh Debian machine lacks: script/setup.sh demo|test
+#
+# Given are bash, git and Go. The demo needs curl; the tests need a C compiler
+# too, since Go's race detector is linked with one. Whatever is there already is
+# left alone, and nothing is asked.
+set -euo pipefail
+
+want=${1:-test}
+missing=()
+command -v curl >/dev/null || missing+=(curl ca-certificates)
+if [ "$want" = test ]; then
+	# A compiler without the C library's headers is as good as none.
+	echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1 || missing+=(gcc libc6-dev)
+fi
+
+if ! command -v go >/dev/null; then
+	echo "umavez needs Go 1.26 or newer: https://go.dev/doc/install" >&2
+	exit 1
+fi
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+echo "installing: ${missing[*]}" >&2
+if ! command -v apt-get >/dev/null; then
+	echo "there is no apt-get here; please install these by hand: ${missing[*]}" >&2
+	exit 1
+fi
+as_root=()
+[ "$(id -u)" = 0 ] || as_root=(sudo)
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq >&2
+"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
