@@ -211,7 +211,10 @@ func (row Row) claim(now Instant, ev Event) (Row, Effect) {
 		if !row.mayTakeOver(now, req) {
 			return row, Effect{}
 		}
+		// What was known of the lost attempt goes with it, and so does the hold
+		// of whoever was looking into it: that looker saw another fence.
 		row.Ended, row.Last = "", nil
+		row.Holder, row.HeldUntil = AttemptID{}, 0
 	case Done, Expired:
 		return row, Effect{}
 	}
@@ -294,7 +297,11 @@ func (row Row) release(now Instant, ev Event) (Row, Effect) {
 			return row, Effect{Err: ErrHasSteps}
 		}
 	case PhaseDone:
-		return row, Effect{Err: ErrLeaseLost}
+		// A done row past its tombstone is a vacant key, purged or not, so that
+		// what a release bars does not depend on when the store was purged.
+		if row.State(now) != Vacant {
+			return row, Effect{Err: ErrLeaseLost}
+		}
 	}
 	return row.vacated(now, ev.Attempt), Effect{Write: true}
 }
@@ -350,6 +357,9 @@ func (row Row) hold(now Instant, ev Event) (Row, Effect) {
 // or it cannot happen any more. It takes the row from its attempt, so that a
 // late owner learns of it.
 func (row Row) settle(now Instant, ev Event) (Row, Effect) {
+	if row.settledSo(now, ev) {
+		return row, Effect{}
+	}
 	if row.State(now) != Lost || row.Fence != ev.Fence {
 		return row, Effect{Err: ErrMoved}
 	}
@@ -359,6 +369,20 @@ func (row Row) settle(now Instant, ev Event) (Row, Effect) {
 	row = row.done(now, ev)
 	row.Settled = true
 	return row, Effect{Write: true}
+}
+
+// settledSo reports whether the row stands where this settlement leads, so that
+// the repeat of one whose reply was lost is told yes. The fence tells that no
+// attempt has come between.
+func (row Row) settledSo(now Instant, ev Event) bool {
+	if row.Fence != ev.Fence || row.Fence == 0 {
+		return false
+	}
+	if ev.Kind == EventSettleCannotHappen {
+		return row.Phase == PhaseVacant
+	}
+	return row.Phase == PhaseDone && row.Settled &&
+		(now >= row.Until || bytes.Equal(row.Answer, ev.Payload))
 }
 
 // Purge says what may go at an instant: the whole row (keep is false), or the
