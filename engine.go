@@ -2,51 +2,53 @@ package umavez
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"time"
 )
 
-// Options sets an engine up. The zero value of every field means its default.
-type Options struct {
-	// Lease is an attempt's right to finish its key, for a time. Heartbeats
-	// extend it every third of it. Default 15 s.
-	Lease time.Duration
-	// MaxRun ends every heartbeat: an attempt that runs longer is lost. Default 5 min.
-	MaxRun time.Duration
-	// Retain is how long answers are given, from their completion. Default 24 h.
-	Retain time.Duration
-	// Tombstone is how long after that a late retry is refused. Default 30 days
-	// for opaque operations and none for others; negative: none.
-	Tombstone time.Duration
-	// ClaimTimeout bounds a claim with all its repeats. After it the answer is
-	// ErrUnavailable. Default 2 s.
-	ClaimTimeout time.Duration
-	// SaveTimeout is how long Complete, Release and Abandon keep their caller
-	// waiting for the store before they go on in the background. Default 2 s.
-	SaveTimeout time.Duration
-	// MaxWaiters bounds the duplicates that wait, in this process. Default 10,000.
-	MaxWaiters int
-	// MaxWaitersPerKey bounds the duplicates that wait for one key. Default 128.
-	MaxWaitersPerKey int
-	// MaxUnsaved bounds the answers, in bytes, that the store has not taken
-	// yet. Beyond it new claims get ErrUnavailable. Default 64 MiB.
-	MaxUnsaved int64
-	// MaxReleases bounds the claims that wait to be released in the background.
-	// Beyond it new claims get ErrUnavailable. Default 1,024.
-	MaxReleases int
-	// Observe is told of every moment. It is called on the attempt's own
-	// goroutine and must be quick and safe for concurrent use.
-	Observe func(Observation)
-}
-
 // Engine runs operations once. Make one for each store with [New], and end it
-// with Close.
+// with Close. It is safe for concurrent use.
+//
+// What it does for one key is spread over files by idea: claim.go wins the key,
+// flight.go and wait.go hold duplicates back, attempt.go ends what was won,
+// heartbeat.go keeps it alive, and backlog.go repeats what the store has not
+// answered yet.
 type Engine struct {
-	store Store
-	opt   Options
+	store  Store
+	prompt bool        // the store never waits
+	marker StartMarker // nil: the store does not tell claimed from started
+	opt    Options
+	clock  clock
+
+	flights *flights
+	keeper  keeper
+	backlog backlog
+	waiters atomic.Int64
+
+	gate       gate
+	stop       chan struct{} // closed when Close is done with waiting
+	goroutines goroutines
 }
 
 // New checks the options. It starts nothing.
-func New(store Store, o Options) (*Engine, error) { return &Engine{store: store, opt: o}, nil }
+func New(store Store, o Options) (*Engine, error) {
+	if store == nil {
+		return nil, errorf("New needs a store")
+	}
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if o.clock == nil {
+		o.clock = systemClock()
+	}
+	e := &Engine{store: store, opt: o, clock: o.clock, flights: newFlights(), stop: make(chan struct{})}
+	_, e.prompt = store.(Prompt)
+	e.marker, _ = store.(StartMarker)
+	e.keeper.eng, e.backlog.eng = e, e
+	return e, nil
+}
 
 // Claim tries to win the operation's key. Exactly one of three things comes back:
 //
@@ -57,53 +59,140 @@ func New(store Store, o Options) (*Engine, error) { return &Engine{store: store,
 //     have a Last), Expired (a tombstone), or Vacant: the attempt that this
 //     caller waited for was released, with rec.Answer as its answer;
 //   - an error: ErrKeyReused (rec is the record whose fingerprint differs),
-//     ErrRecipeUnknown, ErrUnavailable, ErrClosed, or the context's.
+//     ErrRecipeUnknown, ErrUnavailable, ErrClosed, or the context's cause.
 //     Nothing was run.
+//
+// A caller whose context ends gets its answer at once. Claims run on a context
+// of their own; one that is won after its caller left is released.
 func (e *Engine) Claim(ctx context.Context, op Operation) (*Attempt, Record, error) {
-	return nil, Record{}, ErrClosed
+	if !e.gate.enter() {
+		return nil, Record{}, ErrClosed
+	}
+	defer e.gate.leave()
+	if err := e.admit(&op); err != nil {
+		return nil, Record{}, err
+	}
+	id := op.Key.ID()
+	until := e.clock().mono + op.Wait
+	for {
+		f, lead := e.flights.join(id)
+		if lead {
+			a, rec, again, err := e.lead(ctx, f, &op)
+			if !again {
+				return a, rec, err
+			}
+		}
+		rec, again, err := e.follow(ctx, f, &op, until)
+		if !again {
+			return nil, rec, err
+		}
+	}
+}
+
+// admit refuses an operation that this engine cannot take on now.
+func (e *Engine) admit(op *Operation) error {
+	switch {
+	case !op.Policy.Valid():
+		return errorf("operation with invalid policy %d", op.Policy)
+	case op.Policy == Stepped || op.Policy == Atomic:
+		return errorf("policy %v is not offered yet", op.Policy)
+	case e.backlog.full():
+		return e.observeErr(MomentUnavailable, op.Key.ID(), op,
+			fmt.Errorf("%w: too much waits for the store to take it", ErrUnavailable))
+	}
+	if len(op.Route) > MaxRoute {
+		op.Route = op.Route[:MaxRoute]
+	}
+	return nil
+}
+
+// judge turns a record that was not won into the caller's answer.
+func (e *Engine) judge(id ID, op *Operation, rec Record) (Record, error) {
+	if err := e.sameRequest(op, &rec); err != nil {
+		return rec, e.observeErr(MomentKeyReused, id, op, err)
+	}
+	o := Observation{Attempt: rec.Attempt, Fence: rec.Fence, Reason: rec.Reason}
+	switch rec.State {
+	case Done:
+		e.observe(MomentReplayed, id, op, o)
+	case Lost:
+		e.observe(MomentUnknown, id, op, o)
+	case Expired:
+		e.observe(MomentExpired, id, op, o)
+	case Vacant, Running: // answered elsewhere
+	}
+	return rec, nil
+}
+
+// sameRequest compares the operation's fingerprint with the record's, by the
+// record's recipe.
+func (e *Engine) sameRequest(op *Operation, rec *Record) error {
+	fp, ok := op.Fingerprint, true
+	if fp.Recipe != rec.Fingerprint.Recipe {
+		if op.Refingerprint == nil {
+			return ErrRecipeUnknown
+		}
+		if fp, ok = op.Refingerprint(rec.Fingerprint.Recipe); !ok {
+			return ErrRecipeUnknown
+		}
+	}
+	if fp.Sum != rec.Fingerprint.Sum {
+		return ErrKeyReused
+	}
+	return nil
+}
+
+// mayTakeOver: the attempt is lost, and both the record and the code that would
+// run now say that the next attempt may run.
+func (e *Engine) mayTakeOver(op *Operation, rec *Record) bool {
+	return rec.State == Lost && rec.Policy.TakesOver() && op.Policy == rec.Policy &&
+		e.sameRequest(op, rec) == nil
 }
 
 // Get returns the record of a key as the store has it.
-func (e *Engine) Get(ctx context.Context, k Key) (Record, error) { return e.store.Get(ctx, k.ID()) }
+func (e *Engine) Get(ctx context.Context, k Key) (Record, error) {
+	return e.store.Get(ctx, k.ID())
+}
 
-// Run does the engine's housekeeping (purging) until ctx ends.
-func (e *Engine) Run(ctx context.Context) error { return nil }
+// purgeBatch is how many rows one call of Purge may drop: small enough not to
+// keep claims waiting.
+const purgeBatch = 500
 
-// Close takes no new claims, and waits until running attempts have ended and
-// unsaved answers are saved, or ctx ends: then it returns an [*UnfinishedError].
-func (e *Engine) Close(ctx context.Context) error { return nil }
+// Run does the engine's housekeeping, purging the store every PurgeEvery, until
+// ctx ends. It returns nil then. A purge that fails is tried again next time.
+func (e *Engine) Run(ctx context.Context) error {
+	purger, ok := e.store.(Purger)
+	if !ok {
+		<-ctx.Done()
+		return nil
+	}
+	ticker := time.NewTicker(e.opt.PurgeEvery)
+	defer ticker.Stop()
+	for {
+		for {
+			n, err := purger.Purge(ctx, purgeBatch)
+			if err != nil || n < purgeBatch {
+				break
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
 
-// Attempt is a won claim: one try at an operation.
-type Attempt struct{}
+func (e *Engine) observe(m Moment, id ID, op *Operation, o Observation) {
+	if e.opt.Observe == nil {
+		return
+	}
+	o.Moment, o.ID, o.Route, o.Policy = m, id, op.Route, op.Policy
+	e.opt.Observe(o)
+}
 
-// FromContext returns the attempt that ctx runs under, or nil.
-func FromContext(ctx context.Context) *Attempt { return nil }
-
-// Context is the operation's: it has the values of the caller's context but not
-// its cancellation or deadline, since a client that hangs up changes nothing.
-// It ends, with a cause, only when the attempt must stop.
-func (a *Attempt) Context() context.Context { return nil }
-
-// Complete saves the answer. nil: the store has acknowledged it. ErrUnsaved: it
-// goes on in the background, and the caller may answer "unsaved". ErrLeaseLost:
-// the key went to someone else; the record answers.
-func (a *Attempt) Complete(answer []byte) error { return nil }
-
-// Release says that nothing happened and nothing will: the key is vacant again.
-// Duplicates that wait get answer (which is not stored), but for one that claims.
-func (a *Attempt) Release(answer []byte) error { return nil }
-
-// Abandon says that the attempt has ended and its outcome is not known. last is
-// the last answer that was seen of it, or nil.
-func (a *Attempt) Abandon(reason Reason, last []byte) error { return nil }
-
-// Note keeps what is known of an answer that goes out live, before it ends.
-func (a *Attempt) Note(last []byte) error { return nil }
-
-// Mark returns what the operation said of its outcome, and why if it is MarkUnknown.
-func (a *Attempt) Mark() (Mark, Reason) { return MarkNone, "" }
-
-// Seal ends the time for marks: the answer's first byte is about to go out.
-func (a *Attempt) Seal() {}
-
-func (a *Attempt) setMark(m Mark, why Reason) error { return nil }
+// observeErr observes an error and returns it.
+func (e *Engine) observeErr(m Moment, id ID, op *Operation, err error) error {
+	e.observe(m, id, op, Observation{Err: err})
+	return err
+}

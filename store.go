@@ -57,9 +57,10 @@ type Store interface {
 
 	// Release makes the key vacant: nothing happened. It bars the attempt: once
 	// Release has answered nil, a claim of that attempt that arrives later is
-	// not granted, also when the release found no record. With a step kept it
-	// is ErrHasSteps; when another attempt holds the key, or it is done or
-	// abandoned, ErrLeaseLost.
+	// not granted, also when the release found no record. (The record has room
+	// for one barred attempt: the bar stands until another attempt claims or
+	// releases the key.) With a step kept it is ErrHasSteps; when another
+	// attempt holds the key, or it is done or abandoned, ErrLeaseLost.
 	Release(ctx context.Context, l Lease) error
 
 	// Abandon ends the lease now: the attempt has ended, and its outcome is not
@@ -128,4 +129,15 @@ type Purger interface {
 	// never a running or lost one. It returns how many rows it dropped or
 	// shortened; fewer than limit means that nothing more is due.
 	Purge(ctx context.Context, limit int) (int, error)
+}
+
+// StartMarker is implemented by stores that can tell, after a process has died,
+// which of its attempts had started. Only what was started can become unknown:
+// such a store releases a record whose dead owner never got that far.
+type StartMarker interface {
+	// Started notes that the operation under the lease is about to start. The
+	// note outlives the process (a machine that loses power may lose it, and
+	// the store then concludes nothing). It is the engine's last call before
+	// the operation; on an error the engine releases the key instead.
+	Started(l Lease) error
 }

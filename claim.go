@@ -1,0 +1,189 @@
+package umavez
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// won is what a claim came back with.
+type won struct {
+	rec      Record
+	acquired bool
+	took     bool    // a lost record was taken over
+	sent     reading // just before the call was sent that was answered
+	err      error
+}
+
+// lead carries a flight: it claims, and lands the flight or hands it to the
+// attempt. again: the caller follows the flight, or looks anew.
+func (e *Engine) lead(ctx context.Context, f *flight, op *Operation) (a *Attempt, rec Record, again bool, err error) {
+	req := &ClaimRequest{
+		Attempt: NewAttemptID(), Fingerprint: op.Fingerprint, Policy: op.Policy,
+		Route: op.Route, Lease: e.opt.Lease, Request: op.Request,
+	}
+	w, left := e.claim(ctx, f, op, req)
+	switch {
+	case left:
+		return nil, Record{}, false, context.Cause(ctx)
+	case w.err != nil:
+		err = e.observeErr(MomentUnavailable, f.id, op, fmt.Errorf("%w: %w", ErrUnavailable, w.err))
+		e.flights.land(f, endFailed, Record{}, err)
+		return nil, Record{}, false, err
+	case w.acquired:
+		return e.begin(ctx, f, op, req, w)
+	case w.rec.State == Running:
+		// Another process runs it. The caller follows, and so learns of a
+		// reused key, an end of its patience, or the answer.
+		e.flights.run(f, nil, w.rec)
+		return nil, Record{}, true, nil
+	case w.rec.State == Vacant:
+		// The attempt's id was barred by a release that overtook its claim.
+		e.flights.land(f, endRetry, Record{}, nil)
+		return nil, Record{}, true, nil
+	default:
+		e.flights.land(f, endAnswered, w.rec, nil)
+		rec, err = e.judge(f.id, op, w.rec)
+		return nil, rec, false, err
+	}
+}
+
+// begin starts an attempt that was won, unless its caller has left or its lease
+// is no longer good. An attempt that does not start is released.
+func (e *Engine) begin(ctx context.Context, f *flight, op *Operation, req *ClaimRequest, w won) (*Attempt, Record, bool, error) {
+	a := e.newAttempt(ctx, f, op, req, w)
+	e.flights.run(f, a, w.rec)
+	if w.took {
+		e.observe(MomentTakenOver, f.id, op, a.observation())
+	}
+	e.observe(MomentClaimed, f.id, op, a.observation())
+	if ctx.Err() != nil {
+		a.unstarted()
+		return nil, Record{}, false, context.Cause(ctx)
+	}
+	if err := a.start(); err != nil {
+		a.unstarted()
+		if errors.Is(err, ErrLeaseLost) {
+			return nil, Record{}, true, nil
+		}
+		return nil, Record{}, false, e.observeErr(MomentUnavailable, f.id, op, fmt.Errorf("%w: %w", ErrUnavailable, err))
+	}
+	e.observe(MomentStarted, f.id, op, a.observation())
+	return a, Record{}, false, nil
+}
+
+// claim claims on a context of its own, so that a caller who leaves cannot cut
+// a claim in half. left: the caller has left, and the claim is cleaned up in
+// the background.
+func (e *Engine) claim(ctx context.Context, f *flight, op *Operation, req *ClaimRequest) (w won, left bool) {
+	if e.prompt {
+		return e.claimKnown(context.Background(), f.id, op, req), false
+	}
+	call := &claimCall{done: make(chan won, 1)}
+	detached := context.WithoutCancel(ctx)
+	started := e.goroutines.start(func() {
+		w := e.claimKnown(detached, f.id, op, req)
+		if !call.settled.Swap(true) {
+			call.done <- w
+			return
+		}
+		// Nobody waits for it any more.
+		if w.acquired {
+			a := e.newAttempt(detached, f, op, req, w)
+			e.flights.run(f, a, w.rec)
+			a.unstarted()
+			return
+		}
+		e.flights.land(f, endRetry, Record{}, nil)
+	})
+	if !started {
+		return won{err: ErrClosed}, false
+	}
+	select {
+	case w = <-call.done:
+		return w, false
+	case <-ctx.Done():
+		if call.settled.Swap(true) {
+			return <-call.done, false // it was answered at the same moment
+		}
+		return won{}, true
+	}
+}
+
+// claimCall decides who has the result of a claim: the caller who waits for it,
+// or, if the caller left first, the goroutine that made it.
+type claimCall struct {
+	settled atomic.Bool
+	done    chan won
+}
+
+// claimKnown claims until the store's answer is known, for at most ClaimTimeout.
+// A claim that may have happened and stays unknown is released in the
+// background; the operation does not run.
+func (e *Engine) claimKnown(ctx context.Context, id ID, op *Operation, req *ClaimRequest) won {
+	began := e.clock()
+	var maybe bool
+	for pause := repeatFirst; ; pause = min(2*pause, repeatLast) {
+		w := e.claimOnce(ctx, id, op, req)
+		if w.err == nil {
+			return w
+		}
+		maybe = maybe || AppliedOf(w.err) == Maybe
+		if e.clock().since(began)+pause >= e.opt.ClaimTimeout || !e.pause(pause) {
+			if maybe {
+				e.backlog.add(&job{kind: jobRelease, lease: Lease{ID: id, Attempt: req.Attempt}})
+			}
+			return w
+		}
+	}
+}
+
+// claimOnce is one round: the claim, and the takeover of a lost record that
+// allows it.
+func (e *Engine) claimOnce(ctx context.Context, id ID, op *Operation, req *ClaimRequest) won {
+	w := e.claimCall(ctx, id, req)
+	if w.err != nil || w.acquired || !e.mayTakeOver(op, &w.rec) {
+		return w
+	}
+	over := *req
+	over.TakeOver, over.Fingerprint = w.rec.Fence, w.rec.Fingerprint
+	w = e.claimCall(ctx, id, &over)
+	w.took = w.acquired
+	return w
+}
+
+func (e *Engine) claimCall(ctx context.Context, id ID, req *ClaimRequest) (w won) {
+	ctx, cancel := e.callContext(ctx, e.opt.ClaimTimeout/2)
+	defer cancel()
+	w.sent = e.clock()
+	w.rec, w.acquired, w.err = e.store.Claim(ctx, id, *req)
+	return w
+}
+
+// callContext bounds one store call. A store that never waits needs no bound.
+func (e *Engine) callContext(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if e.prompt {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+// How soon, and how often at the least, a store call is repeated that got no answer.
+const (
+	repeatFirst = 10 * time.Millisecond
+	repeatLast  = 500 * time.Millisecond
+)
+
+// pause waits before a repeat. It returns false when the engine stops.
+func (e *Engine) pause(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-e.stop:
+		return false
+	}
+}

@@ -1,0 +1,129 @@
+package umavez
+
+import (
+	"sync"
+)
+
+// A flight is what this process is doing about one key: claiming it, running
+// it, or watching another process run it. Duplicates join the flight instead of
+// asking the store, and wake when it changes.
+type flight struct {
+	id ID
+
+	// The rest is guarded by the shard's mutex.
+	phase   flightPhase
+	fp      Fingerprint // of the record; since flightRunning
+	attempt *Attempt    // of this process; nil when it only watches
+	rec     Record      // the last one seen; the answer when over
+	err     error       // what the claim failed with; when over
+	waiters int
+	watched bool          // a goroutine asks the store after it
+	changed chan struct{} // closed at the next change; nil until someone waits
+	// when over:
+	end   flightEnd
+	baton bool // of a released flight, one waiter has gone to claim
+}
+
+type flightPhase uint8
+
+const (
+	flightClaiming flightPhase = iota // the first comer asks the store
+	flightRunning                     // an attempt runs, here or elsewhere
+	flightOver                        // no longer in the table
+)
+
+type flightEnd uint8
+
+const (
+	endRetry    flightEnd = iota // look again: whatever the store says now
+	endAnswered                  // rec is what the store has acknowledged
+	endReleased                  // rec.Answer goes to all waiters but one, who claims
+	endFailed                    // err
+)
+
+const flightShards = 64
+
+// flights is the table of this process's flights.
+type flights struct {
+	shards [flightShards]flightShard
+}
+
+type flightShard struct {
+	mu sync.Mutex
+	m  map[ID]*flight
+}
+
+func newFlights() *flights {
+	t := new(flights)
+	for i := range t.shards {
+		t.shards[i].m = make(map[ID]*flight)
+	}
+	return t
+}
+
+// shard: an ID is a hash, so its first byte spreads well.
+func (t *flights) shard(id ID) *flightShard { return &t.shards[id[0]%flightShards] }
+
+// join returns the key's flight; lead says that the caller started it and must
+// carry it on.
+func (t *flights) join(id ID) (f *flight, lead bool) {
+	s := t.shard(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f = s.m[id]; f != nil {
+		return f, false
+	}
+	f = &flight{id: id}
+	s.m[id] = f
+	return f, true
+}
+
+// wake tells those who wait that something changed. Called with the mutex held.
+func (f *flight) wake() {
+	if f.changed != nil {
+		close(f.changed)
+		f.changed = nil
+	}
+}
+
+// wait returns the channel that the next change closes. Called with the mutex held.
+func (f *flight) wait() <-chan struct{} {
+	if f.changed == nil {
+		f.changed = make(chan struct{})
+	}
+	return f.changed
+}
+
+// run says that the record is running: under attempt a, or, when a is nil, in
+// another process. A flight that is over already stays so.
+func (t *flights) run(f *flight, a *Attempt, rec Record) {
+	s := t.shard(f.id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.phase == flightOver {
+		return
+	}
+	f.phase, f.attempt, f.rec, f.fp = flightRunning, a, rec, rec.Fingerprint
+	f.wake()
+}
+
+// land ends a flight, once: later calls change nothing. The key's next comer
+// starts a new one.
+func (t *flights) land(f *flight, end flightEnd, rec Record, err error) {
+	s := t.shard(f.id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.land(f, end, rec, err)
+}
+
+func (s *flightShard) land(f *flight, end flightEnd, rec Record, err error) {
+	if f.phase == flightOver {
+		return
+	}
+	delete(s.m, f.id)
+	f.phase, f.end, f.err = flightOver, end, err
+	if end != endRetry {
+		f.rec = rec
+	}
+	f.wake()
+}
