@@ -1,0 +1,92 @@
+package memstore
+
+import (
+	"sync"
+	"time"
+
+	"github.com/umavez/umavez"
+)
+
+// shardCount is how many maps share the keys. IDs are hashes, so their first
+// byte spreads them evenly; 64 keeps two callers on a machine of a few dozen
+// cores apart most of the time, and lets a full store look through all shards
+// in a few microseconds.
+const shardCount = 64
+
+// shard is a part of the keys under one mutex. A call on a key holds it for as
+// long as Next takes, which is what makes calls on one key atomic.
+type shard struct {
+	mu   sync.Mutex
+	rows map[umavez.ID]*resident
+	due  dueHeap
+	// req is where a claim's request lies while Next reads it. Next takes it by
+	// pointer; a pointer to the caller's own copy would move every claim's
+	// request to the heap, also that of a claim which is only answered.
+	req umavez.ClaimRequest
+}
+
+func (s *Store) shardOf(id umavez.ID) *shard { return &s.shards[id[0]%shardCount] }
+
+// sweepRounds bounds what one call on a full store may purge before it is
+// refused: sweepRounds × purgeChunk rows of each shard at most. The next call
+// goes on where this one stopped.
+const sweepRounds = 4
+
+// apply runs one event on one key. req is the claim's request, or nil. When a
+// new row is needed and the store is full, what is due goes first.
+func (s *Store) apply(op string, id umavez.ID, ev umavez.Event, req *umavez.ClaimRequest) (umavez.Record, umavez.Effect, error) {
+	for range sweepRounds {
+		if rec, eff, ok := s.try(id, ev, req); ok {
+			return rec, eff, nil
+		}
+		if s.sweep() == 0 {
+			break
+		}
+	}
+	return umavez.Record{}, umavez.Effect{}, failed(op, ErrFull)
+}
+
+// try runs one event on one key; ok is false when it needs room that is not
+// there, and then it has changed nothing. The clock is read under the lock, so
+// that the instants that a key sees are in the order of its calls.
+func (s *Store) try(id umavez.ID, ev umavez.Event, req *umavez.ClaimRequest) (rec umavez.Record, eff umavez.Effect, ok bool) {
+	sh := s.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	now := umavez.InstantOf(s.now())
+
+	if req != nil {
+		sh.req = *req
+		ev.Claim = &sh.req
+		defer func() { sh.req = umavez.ClaimRequest{} }() // or its slices would live on
+	}
+	held := sh.rows[id]
+	row, eff := umavez.Next(held.row(), now, ev)
+	if eff.Write {
+		if held == nil {
+			if !s.reserve() {
+				return umavez.Record{}, umavez.Effect{}, false
+			}
+			held = &resident{id: id, at: notDue}
+			sh.rows[id] = held
+		}
+		held.set(row)
+		sh.due.place(held)
+	}
+	return row.Record(now), eff, true
+}
+
+// reserve takes one place among the records, if there is one.
+func (s *Store) reserve() bool {
+	if s.records.Add(1) <= s.max {
+		return true
+	}
+	s.records.Add(-1)
+	return false
+}
+
+func (sh *shard) get(id umavez.ID, clock func() time.Time) umavez.Record {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.rows[id].row().Record(umavez.InstantOf(clock()))
+}
