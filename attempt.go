@@ -16,6 +16,7 @@ type Attempt struct {
 	lease  Lease
 	began  reading
 	beat   beat // guarded by the keeper
+	end    job  // how it ended; set once
 
 	base   attemptContext
 	ctx    context.Context
@@ -37,10 +38,10 @@ var (
 	ErrLeaseRanOut = errors.New("umavez: the lease ran out and could not be extended")
 )
 
-func (e *Engine) newAttempt(ctx context.Context, f *flight, op *Operation, req *ClaimRequest, w won) *Attempt {
+func (e *Engine) newAttempt(ctx context.Context, f *flight, op *Operation, id AttemptID, w won) *Attempt {
 	a := &Attempt{
 		eng: e, flight: f, op: *op,
-		lease:    Lease{ID: f.id, Attempt: req.Attempt, Fence: w.rec.Fence},
+		lease:    Lease{ID: f.id, Attempt: id, Fence: w.rec.Fence},
 		began:    w.sent,
 		leaseEnd: w.sent.plus(e.opt.Lease),
 	}
@@ -109,7 +110,7 @@ func (a *Attempt) Lease() Lease { return a.lease }
 // the key went to someone else; the record answers.
 func (a *Attempt) Complete(answer []byte) error {
 	a.eng.observe(MomentCompleting, a.lease.ID, &a.op, a.observation())
-	return a.finish(&job{kind: jobComplete, payload: answer, retention: a.eng.opt.retention(&a.op)})
+	return a.finish(job{kind: jobComplete, payload: answer, retention: a.eng.opt.retention(&a.op)})
 }
 
 // Release says that nothing happened and nothing will: the key is vacant again.
@@ -117,13 +118,13 @@ func (a *Attempt) Complete(answer []byte) error {
 // claims; when answer is nil, all of them look again.
 func (a *Attempt) Release(answer []byte) error {
 	a.eng.observe(MomentReleasing, a.lease.ID, &a.op, a.observation())
-	return a.finish(&job{kind: jobRelease, payload: answer})
+	return a.finish(job{kind: jobRelease, payload: answer})
 }
 
 // Abandon says that the attempt has ended and its outcome is not known. last is
 // the last answer that was seen of it, or nil.
 func (a *Attempt) Abandon(reason Reason, last []byte) error {
-	return a.finish(&job{kind: jobAbandon, payload: last, reason: reason})
+	return a.finish(job{kind: jobAbandon, payload: last, reason: reason})
 }
 
 // Note keeps what is known of an answer that goes out live, before it ends. It
@@ -143,7 +144,7 @@ func (a *Attempt) Note(last []byte) error {
 
 // finish ends the attempt, once: at first while its caller waits, then in the
 // background.
-func (a *Attempt) finish(j *job) error {
+func (a *Attempt) finish(end job) error {
 	a.mu.Lock()
 	if a.ended {
 		a.mu.Unlock()
@@ -151,8 +152,9 @@ func (a *Attempt) finish(j *job) error {
 	}
 	a.ended = true
 	a.mu.Unlock()
-	j.attempt, j.lease = a, a.lease
-	e := a.eng
+	a.end = end
+	a.end.attempt, a.end.lease = a, a.lease
+	e, j := a.eng, &a.end
 	err := e.repeat(func(ctx context.Context) error { return j.call(ctx, e.store) })
 	if isAnswer(err) {
 		return e.settle(j, err)

@@ -20,11 +20,11 @@ type won struct {
 // lead carries a flight: it claims, and lands the flight or hands it to the
 // attempt. again: the caller follows the flight, or looks anew.
 func (e *Engine) lead(ctx context.Context, f *flight, op *Operation) (a *Attempt, rec Record, again bool, err error) {
-	req := &ClaimRequest{
+	req := ClaimRequest{
 		Attempt: NewAttemptID(), Fingerprint: op.Fingerprint, Policy: op.Policy,
 		Route: op.Route, Lease: e.opt.Lease, Request: op.Request,
 	}
-	w, left := e.claim(ctx, f, op, req)
+	w, left := e.claim(ctx, f, op, &req)
 	switch {
 	case left:
 		return nil, Record{}, false, context.Cause(ctx)
@@ -33,7 +33,7 @@ func (e *Engine) lead(ctx context.Context, f *flight, op *Operation) (a *Attempt
 		e.flights.land(f, endFailed, Record{}, err)
 		return nil, Record{}, false, err
 	case w.acquired:
-		return e.begin(ctx, f, op, req, w)
+		return e.begin(ctx, f, op, req.Attempt, w)
 	case w.rec.State == Running:
 		// Another process runs it. The caller follows, and so learns of a
 		// reused key, an end of its patience, or the answer.
@@ -44,16 +44,17 @@ func (e *Engine) lead(ctx context.Context, f *flight, op *Operation) (a *Attempt
 		e.flights.land(f, endRetry, Record{}, nil)
 		return nil, Record{}, true, nil
 	default:
-		e.flights.land(f, endAnswered, w.rec, nil)
 		rec, err = e.judge(f.id, op, w.rec)
+		e.flights.land(f, endAnswered, w.rec, nil)
+		e.flights.recycle(f)
 		return nil, rec, false, err
 	}
 }
 
 // begin starts an attempt that was won, unless its caller has left or its lease
 // is no longer good. An attempt that does not start is released.
-func (e *Engine) begin(ctx context.Context, f *flight, op *Operation, req *ClaimRequest, w won) (*Attempt, Record, bool, error) {
-	a := e.newAttempt(ctx, f, op, req, w)
+func (e *Engine) begin(ctx context.Context, f *flight, op *Operation, id AttemptID, w won) (*Attempt, Record, bool, error) {
+	a := e.newAttempt(ctx, f, op, id, w)
 	e.flights.run(f, a, w.rec)
 	if w.took {
 		e.observe(MomentTakenOver, f.id, op, a.observation())
@@ -81,17 +82,21 @@ func (e *Engine) claim(ctx context.Context, f *flight, op *Operation, req *Claim
 	if e.prompt {
 		return e.claimKnown(context.Background(), f.id, op, req), false
 	}
+	return e.claimDetached(ctx, f, *op, *req)
+}
+
+func (e *Engine) claimDetached(ctx context.Context, f *flight, op Operation, req ClaimRequest) (w won, left bool) {
 	call := &claimCall{done: make(chan won, 1)}
 	detached := context.WithoutCancel(ctx)
 	started := e.goroutines.start(func() {
-		w := e.claimKnown(detached, f.id, op, req)
+		w := e.claimKnown(detached, f.id, &op, &req)
 		if !call.settled.Swap(true) {
 			call.done <- w
 			return
 		}
 		// Nobody waits for it any more.
 		if w.acquired {
-			a := e.newAttempt(detached, f, op, req, w)
+			a := e.newAttempt(detached, f, &op, req.Attempt, w)
 			e.flights.run(f, a, w.rec)
 			a.unstarted()
 			return

@@ -1,8 +1,6 @@
 package umavez
 
-import (
-	"sync"
-)
+import "sync"
 
 // A flight is what this process is doing about one key: claiming it, running
 // it, or watching another process run it. Duplicates join the flight instead of
@@ -16,6 +14,7 @@ type flight struct {
 	attempt *Attempt    // of this process; nil when it only watches
 	rec     Record      // the last one seen; the answer when over
 	err     error       // what the claim failed with; when over
+	joined  bool        // somebody followed it
 	waiters int
 	watched bool          // a goroutine asks the store after it
 	changed chan struct{} // closed at the next change; nil until someone waits
@@ -71,11 +70,26 @@ func (t *flights) join(id ID) (f *flight, lead bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f = s.m[id]; f != nil {
+		f.joined = true
 		return f, false
 	}
-	f = &flight{id: id}
+	f = flightPool.Get().(*flight)
+	f.id = id
 	s.m[id] = f
 	return f, true
+}
+
+// flightPool keeps what replays would otherwise allocate: most flights are one
+// look into the store that nobody else joined.
+var flightPool = sync.Pool{New: func() any { return new(flight) }}
+
+// recycle takes back a flight that is over, from the only one who ever knew it.
+func (t *flights) recycle(f *flight) {
+	if f.joined {
+		return
+	}
+	*f = flight{}
+	flightPool.Put(f)
 }
 
 // wake tells those who wait that something changed. Called with the mutex held.
