@@ -30,8 +30,8 @@ var layers = []layer{
 		"it is usable without HTTP and without any one store, and a cycle would start here"},
 	{"internal/wire", nil, "client and server share it, so whatever it imports " +
 		"becomes part of every client"},
-	{"internal/groupcommit", nil, "the batcher knows nothing of keys and records, " +
-		"so that every store can use it"},
+	{"internal/groupcommit", []string{"."}, "of the engine the batcher knows how a failed write is told; " +
+		"what a batch writes is each store's own"},
 	{"umavezhttp", []string{".", "internal"}, "the middleware works over any store; " +
 		"importing one would bring its driver into every program"},
 	{
@@ -256,7 +256,7 @@ var brokenImports = []struct {
 	{"client uses the engine", "client/a.go", ".", ourModule, "client may import"},
 	{"client uses the middleware", "client/a.go", ".", ourModule + "/umavezhttp", "client may import"},
 	{"wire uses the engine", "internal/wire/a.go", ".", ourModule, "internal/wire may import"},
-	{"batcher uses the engine", "internal/groupcommit/a.go", ".", ourModule, "internal/groupcommit may import"},
+	{"batcher uses the wire", "internal/groupcommit/a.go", ".", ourModule + "/internal/wire", "internal/groupcommit may import"},
 	{"a package nobody placed", "strange/a.go", ".", ourModule, "has a row"},
 	{"testing in code", "proxy/a.go", "proxy", "testing", "no testing"},
 	{"testing/synctest in code", "a.go", ".", "testing/synctest", "no testing"},

@@ -27,6 +27,10 @@ type goFile struct {
 	imports []string
 	lines   int
 	funcs   []goFunc
+	// sleeps are the lines that name time.Sleep.
+	sleeps []int
+	// calls are the functions of its own package that the file calls.
+	calls []string
 }
 
 // goFunc is one function declaration: its name, and how many lines it takes
@@ -34,6 +38,8 @@ type goFile struct {
 type goFunc struct {
 	name        string
 	first, size int
+	// bubble: it runs something in virtual time.
+	bubble bool
 }
 
 // path returns where the file lies, relative to the root of the tree.
@@ -113,6 +119,11 @@ func parseGo(t *testing.T, name string) goFile {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return parseSource(t, name, text)
+}
+
+func parseSource(t *testing.T, name string, text []byte) goFile {
+	t.Helper()
 	fset := token.NewFileSet()
 	parsed, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
 	if err != nil {
@@ -129,8 +140,31 @@ func parseGo(t *testing.T, name string) goFile {
 	for _, decl := range parsed.Decls {
 		if fn, ok := decl.(*ast.FuncDecl); ok {
 			first, last := fset.Position(fn.Pos()).Line, fset.Position(fn.End()).Line
-			f.funcs = append(f.funcs, goFunc{name: fn.Name.Name, first: first, size: last - first + 1})
+			bubble := len(uses(fset, fn, "synctest", "Test")) > 0
+			f.funcs = append(f.funcs, goFunc{name: fn.Name.Name, first: first, size: last - first + 1, bubble: bubble})
 		}
 	}
+	f.sleeps = uses(fset, parsed, "time", "Sleep")
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			if fn, ok := call.Fun.(*ast.Ident); ok {
+				f.calls = append(f.calls, fn.Name)
+			}
+		}
+		return true
+	})
 	return f
+}
+
+// uses returns the lines below n that name pkg.name.
+func uses(fset *token.FileSet, n ast.Node, pkg, name string) (lines []int) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == name {
+			if x, ok := sel.X.(*ast.Ident); ok && x.Name == pkg {
+				lines = append(lines, fset.Position(sel.Pos()).Line)
+			}
+		}
+		return true
+	})
+	return lines
 }

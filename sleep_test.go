@@ -1,0 +1,68 @@
+package umavez_test
+
+import (
+	"slices"
+	"testing"
+)
+
+// Inside a bubble of testing/synctest a sleep moves the bubble's clock and takes
+// no time; outside it is a guess about how fast a machine is, and fails on a
+// slower one. A linter sees the call and not the bubble around it, hence this
+// file.
+
+// realSleeps returns the lines on which a test file sleeps, unless it makes a
+// bubble, or calls a function of its folder that makes one (bubbles names them).
+func realSleeps(f goFile, bubbles []string) []int {
+	virtual := slices.Contains(f.imports, "testing/synctest") ||
+		slices.ContainsFunc(f.calls, func(called string) bool { return slices.Contains(bubbles, called) })
+	if !f.isTest() || virtual {
+		return nil
+	}
+	return f.sleeps
+}
+
+func TestNoTestSleepsInRealTime(t *testing.T) {
+	files, _ := loadTree(t)
+	bubbles := map[string][]string{}
+	for _, f := range files {
+		for _, fn := range f.funcs {
+			if fn.bubble {
+				bubbles[f.dir] = append(bubbles[f.dir], fn.name)
+			}
+		}
+	}
+	for _, f := range files {
+		for _, line := range realSleeps(f, bubbles[f.dir]) {
+			t.Errorf("%s:%d: sleeps in real time: wait for the condition itself, or run the test in testing/synctest", f.path(), line)
+		}
+	}
+}
+
+// TestRealSleepsAreFound: a sleep counts in a test without a bubble, and nowhere else.
+func TestRealSleepsAreFound(t *testing.T) {
+	for _, c := range []struct {
+		name, file, source string
+		want               []int
+	}{
+		{"in a goroutine of a test", "a_test.go", "package a\nfunc f() {\n go func() { time.Sleep(1) }() }", []int{3}},
+		{"as a value", "a_test.go", "package a\nvar pause = time.Sleep", []int{2}},
+		{"beside a stranger's bubble", "a_test.go", "package a\nfunc f() { time.Sleep(1); other() }", []int{2}},
+		{"in a bubble", "a_test.go", "package a\nimport \"testing/synctest\"\nfunc f() { synctest.Test(t, func() { time.Sleep(1) }) }", nil},
+		{"in a bubble made by a helper", "a_test.go", "package a\nfunc f() { inBubble(func() { time.Sleep(1) }) }", nil},
+		{"outside tests", "a.go", "package a\nfunc f() { time.Sleep(1) }", nil},
+		{"another Sleep", "a_test.go", "package a\nfunc f() { other.Sleep(1); time.After(1) }", nil},
+	} {
+		f := parseSource(t, c.file, []byte(c.source))
+		if got := realSleeps(f, []string{"inBubble"}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: found sleeps on lines %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestBubblesAreSeen: a helper that makes a bubble is known by that.
+func TestBubblesAreSeen(t *testing.T) {
+	f := parseSource(t, "a_test.go", []byte("package a\nfunc inBubble() { synctest.Test(nil, nil) }\nfunc other() { synctest.Wait() }"))
+	if !f.funcs[0].bubble || f.funcs[1].bubble {
+		t.Errorf("bubbles: %+v, want inBubble alone", f.funcs)
+	}
+}
