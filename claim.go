@@ -19,12 +19,12 @@ type won struct {
 
 // lead carries a flight: it claims, and lands the flight or hands it to the
 // attempt. again: the caller follows the flight, or looks anew.
-func (e *Engine) lead(ctx context.Context, f *flight, op *Operation) (a *Attempt, rec Record, again bool, err error) {
+func (e *Engine) lead(ctx context.Context, f *flight, op *Operation, now reading) (a *Attempt, rec Record, again bool, err error) {
 	req := ClaimRequest{
 		Attempt: NewAttemptID(), Fingerprint: op.Fingerprint, Policy: op.Policy,
 		Route: op.Route, Lease: e.opt.Lease, Request: op.Request,
 	}
-	w, left := e.claim(ctx, f, op, &req)
+	w, left := e.claim(ctx, f, op, &req, now)
 	switch {
 	case left:
 		return nil, Record{}, false, context.Cause(ctx)
@@ -78,18 +78,18 @@ func (e *Engine) begin(ctx context.Context, f *flight, op *Operation, id Attempt
 // claim claims on a context of its own, so that a caller who leaves cannot cut
 // a claim in half. left: the caller has left, and the claim is cleaned up in
 // the background.
-func (e *Engine) claim(ctx context.Context, f *flight, op *Operation, req *ClaimRequest) (w won, left bool) {
+func (e *Engine) claim(ctx context.Context, f *flight, op *Operation, req *ClaimRequest, now reading) (w won, left bool) {
 	if e.prompt {
-		return e.claimKnown(context.Background(), f.id, op, req), false
+		return e.claimKnown(context.Background(), f.id, op, req, now), false
 	}
-	return e.claimDetached(ctx, f, *op, *req)
+	return e.claimDetached(ctx, f, *op, *req, now)
 }
 
-func (e *Engine) claimDetached(ctx context.Context, f *flight, op Operation, req ClaimRequest) (w won, left bool) {
+func (e *Engine) claimDetached(ctx context.Context, f *flight, op Operation, req ClaimRequest, now reading) (w won, left bool) {
 	call := &claimCall{done: make(chan won, 1)}
 	detached := context.WithoutCancel(ctx)
 	started := e.goroutines.start(func() {
-		w := e.claimKnown(detached, f.id, &op, &req)
+		w := e.claimKnown(detached, f.id, &op, &req, now)
 		if !call.settled.Swap(true) {
 			call.done <- w
 			return
@@ -127,11 +127,11 @@ type claimCall struct {
 // claimKnown claims until the store's answer is known, for at most ClaimTimeout.
 // A claim that may have happened and stays unknown is released in the
 // background; the operation does not run.
-func (e *Engine) claimKnown(ctx context.Context, id ID, op *Operation, req *ClaimRequest) won {
-	began := e.clock()
+func (e *Engine) claimKnown(ctx context.Context, id ID, op *Operation, req *ClaimRequest, began reading) won {
 	var maybe bool
+	sent := began
 	for pause := repeatFirst; ; pause = min(2*pause, repeatLast) {
-		w := e.claimOnce(ctx, id, op, req)
+		w := e.claimOnce(ctx, id, op, req, sent)
 		if w.err == nil {
 			return w
 		}
@@ -142,29 +142,29 @@ func (e *Engine) claimKnown(ctx context.Context, id ID, op *Operation, req *Clai
 			}
 			return w
 		}
+		sent = e.clock()
 	}
 }
 
 // claimOnce is one round: the claim, and the takeover of a lost record that
 // allows it.
-func (e *Engine) claimOnce(ctx context.Context, id ID, op *Operation, req *ClaimRequest) won {
-	w := e.claimCall(ctx, id, req)
+func (e *Engine) claimOnce(ctx context.Context, id ID, op *Operation, req *ClaimRequest, sent reading) won {
+	w := e.claimCall(ctx, id, req, sent)
 	if w.err != nil || w.acquired || !e.mayTakeOver(op, &w.rec) {
 		return w
 	}
 	over := *req
 	over.TakeOver, over.Fingerprint = w.rec.Fence, w.rec.Fingerprint
-	w = e.claimCall(ctx, id, &over)
+	w = e.claimCall(ctx, id, &over, e.clock())
 	w.took = w.acquired
 	return w
 }
 
-func (e *Engine) claimCall(ctx context.Context, id ID, req *ClaimRequest) (w won) {
+func (e *Engine) claimCall(ctx context.Context, id ID, req *ClaimRequest, sent reading) won {
 	ctx, cancel := e.callContext(ctx, e.opt.ClaimTimeout/2)
 	defer cancel()
-	w.sent = e.clock()
-	w.rec, w.acquired, w.err = e.store.Claim(ctx, id, *req)
-	return w
+	rec, acquired, err := e.store.Claim(ctx, id, *req)
+	return won{rec: rec, acquired: acquired, sent: sent, err: err}
 }
 
 // callContext bounds one store call. A store that never waits needs no bound.

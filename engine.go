@@ -73,11 +73,12 @@ func (e *Engine) Claim(ctx context.Context, op Operation) (*Attempt, Record, err
 		return nil, Record{}, err
 	}
 	id := op.Key.ID()
-	until := e.clock().mono + op.Wait
-	for {
+	now := e.clock()
+	until := now.mono + op.Wait
+	for ; ; now = e.clock() {
 		f, lead := e.flights.join(id)
 		if lead {
-			a, rec, again, err := e.lead(ctx, f, &op)
+			a, rec, again, err := e.lead(ctx, f, &op, now)
 			if !again {
 				return a, rec, err
 			}
