@@ -8,7 +8,8 @@
 //
 // Where to start reading:
 //
-//   - life.go is the life of a key: every transition, as one pure function;
+//   - life.go is the life of a key: every transition, as one pure function over
+//     what a store keeps for it (row.go);
 //   - store.go is the contract of a store, and store/storetest tests it;
 //   - engine.go, and the files it names, run operations: claim, run, complete;
 //   - do.go is the shortest way to use it: [Do] protects any function.
