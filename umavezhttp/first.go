@@ -1,0 +1,104 @@
+package umavezhttp
+
+import (
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+
+	"github.com/umavez/umavez/internal/wire"
+)
+
+// This file takes an answer apart that a handler has written: what of it is
+// kept, and what goes to the client that asked first.
+
+// keep works out what is kept of the header. It looks at the client's header as
+// somebody outside has left it, so it comes before putHeader.
+func (rec *recording) keep(released bool) {
+	rec.kept = rec.call.once.keptFields(rec.kept[:0], rec.fields, rec.under.Header(), released)
+}
+
+// fits reports whether the answer can be kept whole: its body and its fields
+// together, since trailers could be as long as a body.
+func (rec *recording) fits() bool {
+	if !rec.taping || rec.status < 200 {
+		return false
+	}
+	s := sheet{fields: rec.kept, trailers: rec.trailers}
+	return int64(s.fieldsSize()) <= maxFields && rec.tape.length <= rec.call.once.opt.MaxAnswer
+}
+
+// maxFields bounds the fields of an answer that is kept whole: net/http's own
+// client takes no more of a header, and nobody means to send half of that.
+const maxFields = 512 << 10
+
+// sheet is the answer in the parts that are kept.
+func (rec *recording) sheet(kept Kept) *sheet {
+	s := &sheet{status: rec.status, kept: kept, fields: rec.kept, origin: rec.call.keptOrigin()}
+	if kept == KeptWhole {
+		s.trailers = rec.trailers
+		s.tape = &rec.tape
+	}
+	return s
+}
+
+// putHeader makes the client's header what the handler made of it.
+func (rec *recording) putHeader() {
+	h := rec.under.Header()
+	for name := range h {
+		if !has(rec.fields, name) {
+			delete(h, name)
+		}
+	}
+	for _, f := range rec.fields {
+		h[f.name] = f.values
+	}
+	rec.call.putOwn(h)
+	if rec.unsaved {
+		h[wire.IdempotencyStatus] = []string{wire.StatusUnsaved}
+	}
+}
+
+// putLength declares the length of an answer that is complete. A handler that
+// declared one itself keeps its own, also when it broke its word: then the
+// server closes the connection, and the client sees that something is missing.
+func (rec *recording) putLength() {
+	if rec.declared < 0 && bodyAllowed(rec.status) && len(rec.trailers) == 0 {
+		rec.fields = append(rec.fields, field{"Content-Length", []string{strconv.FormatInt(rec.tape.length, 10)}})
+	}
+}
+
+// listTrailers takes down the trailers: those that the header announced, and
+// those that net/http knows by their prefix.
+func (rec *recording) listTrailers() {
+	for _, f := range rec.fields {
+		if f.name != "Trailer" {
+			continue
+		}
+		for _, line := range f.values {
+			for name := range strings.SplitSeq(line, ",") {
+				name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name))
+				if values := rec.header[name]; len(values) > 0 {
+					rec.trailers = append(rec.trailers, field{name, values})
+				}
+			}
+		}
+	}
+	for name, values := range rec.header {
+		if len(name) > len(http.TrailerPrefix) && strings.HasPrefix(name, http.TrailerPrefix) && len(values) > 0 {
+			rec.trailers = append(rec.trailers, field{name, values})
+		}
+	}
+	sortFields(rec.trailers)
+}
+
+// putTrailers hands the trailers to net/http, which sends them when we return.
+func (rec *recording) putTrailers() {
+	if len(rec.trailers) == 0 {
+		return
+	}
+	h := rec.under.Header()
+	for _, f := range rec.trailers {
+		h[f.name] = f.values
+	}
+}

@@ -1,0 +1,53 @@
+package umavezhttp
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/umavez/umavez"
+)
+
+// namespace holds what all processes of a namespace share, above all the key of
+// their fingerprints. It is read from the store once, and a request that needs
+// it while the store is away is refused.
+type namespace struct {
+	eng          *umavez.Engine
+	name, recipe string
+
+	kept atomic.Pointer[umavez.Settings]
+	turn chan struct{} // held by the one caller who asks the store
+}
+
+// settingsTimeout bounds one reading, as the engine bounds a claim by default:
+// a client gives up at about that time, too.
+const settingsTimeout = 2 * time.Second
+
+func newNamespace(eng *umavez.Engine, name, recipe string) *namespace {
+	return &namespace{eng: eng, name: name, recipe: recipe, turn: make(chan struct{}, 1)}
+}
+
+// settings returns what is shared. While one caller asks the store the others
+// wait for their turn, so that a store that comes back is not overrun.
+func (n *namespace) settings(ctx context.Context) (*umavez.Settings, error) {
+	if s := n.kept.Load(); s != nil {
+		return s, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, settingsTimeout)
+	defer cancel()
+	select {
+	case n.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-n.turn }()
+	if s := n.kept.Load(); s != nil {
+		return s, nil
+	}
+	s, err := n.eng.Namespace(ctx, n.name, n.recipe)
+	if err != nil {
+		return nil, err
+	}
+	n.kept.Store(&s)
+	return &s, nil
+}

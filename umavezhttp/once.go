@@ -1,0 +1,82 @@
+package umavezhttp
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/umavez/umavez"
+)
+
+// Once protects handlers: it runs each of them once for a key. Make one for an
+// application with [New]; [Once.With] makes others for particular routes. The
+// policy under which a handler is protected is the method that wraps it, so that
+// the route table shows what is promised:
+//
+//	mux.Handle("POST /pagamentos", auth(once.Opaque(pagar)))
+//
+// It is safe for concurrent use.
+type Once struct {
+	eng    *umavez.Engine
+	opt    Options
+	route  Route
+	names  []string // of the headers that may hold a key
+	prints *fingerprinter
+	space  *namespace // shared by all that With made
+	now    func() time.Time
+}
+
+// New checks the options, and does no I/O: what the namespace's processes share
+// is read by Open, or else by the first request with a key. While the store is
+// away, requests with a key are refused and nothing is run.
+func New(eng *umavez.Engine, o Options) (*Once, error) {
+	if eng == nil {
+		return nil, errorf("New needs an engine")
+	}
+	o, err := o.check()
+	if err != nil {
+		return nil, err
+	}
+	once := &Once{
+		eng: eng, opt: o, names: o.keyNames(), now: wallClock,
+		space: newNamespace(eng, o.Namespace, o.Recipe),
+	}
+	return once.With(Route{})
+}
+
+// With returns a Once for the operations behind one handler. It shares engine,
+// options and namespace with o, and takes nothing over from o's own route.
+func (o *Once) With(rt Route) (*Once, error) {
+	rt, err := rt.check()
+	if err != nil {
+		return nil, err
+	}
+	routed := *o
+	routed.route = rt
+	routed.prints, err = rt.fingerprinter(&o.opt)
+	return &routed, err
+}
+
+// Open reads what the namespace's processes share, so that a service whose store
+// is away, or whose keys are scoped by another recipe (a [*umavez.RecipeError]),
+// need not start. Calling it again after a success does nothing.
+func (o *Once) Open(ctx context.Context) error {
+	_, err := o.space.settings(ctx)
+	return err
+}
+
+// Opaque protects a handler of which nothing is known: an attempt that is lost
+// in the middle leaves the outcome unknown, and the key is never run again by
+// itself. At most once.
+func (o *Once) Opaque(next http.Handler) http.Handler { return o.protect(umavez.Opaque, next) }
+
+// Rerunnable protects a handler whose author declares that running it again is
+// safe: after an attempt that was lost, the next one runs. At least once.
+func (o *Once) Rerunnable(next http.Handler) http.Handler { return o.protect(umavez.Rerunnable, next) }
+
+func (o *Once) protect(policy umavez.Policy, next http.Handler) http.Handler {
+	if next == nil {
+		panic("umavez: nil handler") // as http.ServeMux.Handle does
+	}
+	return &protected{once: o, policy: policy, next: next}
+}
