@@ -1,0 +1,26 @@
+// Package storetest holds every store to the contract of [umavez.Store].
+//
+// A store's test opens it and hands it over:
+//
+//	func TestContract(t *testing.T) {
+//		storetest.Run(t, storetest.Config{
+//			Open: func(t *testing.T) storetest.Opened {
+//				s := openOnEmptyData(t)
+//				return storetest.Opened{Store: s}
+//			},
+//		})
+//	}
+//
+// The contract's sentences are rules in a table, each with a name and with the
+// reason that is printed when it breaks: claim.go, takeover.go, complete.go and
+// so on. Beside them stand races, keys that must never meet, faults on the way
+// to and from the store, restarts, and random sequences that are compared with
+// [umavez.Next]. [Faulty] is the faults by themselves, for tests of what stands
+// above a store.
+//
+// Rules run in parallel, each with keys of its own, and never sleep: they move
+// the store's clock where they can ([Opened.Advance]), and else wait for a
+// record of a few milliseconds to be over by the store's own clock.
+//
+// The package imports nothing of this module but its root. Begin with suite.go.
+package storetest
