@@ -1,0 +1,82 @@
+package killtest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/umavezhttp"
+)
+
+// standing says, for each record ID, at which moment each of its attempts was
+// last seen.
+type standing map[string]map[string]string
+
+// readJournal reads what all processes of a test wrote. The last line may be
+// cut short by a death; then the moment was not reached.
+func readJournal(file string) (standing, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	s := standing{}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasSuffix(line, "\n") {
+			break
+		}
+		fields := strings.Fields(line)
+		if len(fields) != 3 {
+			return nil, fmt.Errorf("killtest: journal line %q", line)
+		}
+		moment, id, attempt := fields[0], fields[1], fields[2]
+		if !ofAnAttempt[moment] {
+			continue
+		}
+		if s[id] == nil {
+			s[id] = map[string]string{}
+		}
+		s[id][attempt] = moment
+	}
+	return s, nil
+}
+
+// ofAnAttempt are the moments of an attempt's course; others are a duplicate's.
+var ofAnAttempt = map[string]bool{
+	umavez.MomentClaimed.String(): true, umavez.MomentStarted.String(): true,
+	umavez.MomentCompleting.String(): true, umavez.MomentCompleted.String(): true,
+	umavez.MomentReleasing.String(): true, umavez.MomentReleased.String(): true,
+	umavez.MomentAbandoned.String(): true, umavez.MomentUnstarted.String(): true,
+}
+
+// ended are the moments after which an attempt is over.
+var ended = map[string]bool{
+	umavez.MomentCompleted.String(): true, umavez.MomentReleased.String(): true, umavez.MomentAbandoned.String(): true,
+}
+
+// doubtful are the moments at which a death leaves it open whether the
+// operation happened: it had started, and its end was not acknowledged.
+var doubtful = map[string]bool{
+	umavez.MomentStarted.String(): true, umavez.MomentCompleting.String(): true, umavez.MomentReleasing.String(): true,
+}
+
+// caught returns the moments at which a key's attempts were when their process
+// died: none, if every attempt came to its end.
+func (s standing) caught(key string) []string {
+	var at []string
+	for _, moment := range s[recordID(key)] {
+		if !ended[moment] {
+			at = append(at, moment)
+		}
+	}
+	return at
+}
+
+// recordID is the ID of a key's record under the settings of the test.
+func recordID(key string) string {
+	principal, err := umavezhttp.Anonymous(nil)
+	if err != nil {
+		panic(err)
+	}
+	return umavez.Key{Scope: umavez.Scope{Namespace: "default", Principal: principal}, Name: key}.ID().String()
+}

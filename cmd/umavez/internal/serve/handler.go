@@ -1,0 +1,76 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/umavez/umavez/proxy"
+	"github.com/umavez/umavez/umavezhttp"
+)
+
+// handler builds what clients meet, and reads what the namespace's processes
+// share: with another recipe than the kept one, this process must not start.
+func (p *process) handler(ctx context.Context) (http.Handler, error) {
+	source, err := p.newSource(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := p.cfg
+	o := proxy.Options{
+		Upstream:       c.Upstream.String(),
+		RewriteHost:    c.RewriteHost,
+		IgnoreCase:     c.IgnoreCase,
+		Principal:      counted(source, p.metrics.unauthenticated),
+		TrustedProxies: c.TrustedProxies,
+		CORS:           proxy.CORS{Origins: c.CORS, Credentials: c.CORSCredentials},
+		Logger:         p.log,
+		HTTP: umavezhttp.Options{
+			Namespace: c.Namespace, Headers: c.KeyHeaders,
+			Wait: orNone(c.Wait), WaitMax: c.WaitMax,
+			MaxRequestBody: c.MaxBody, MaxAnswer: c.MaxAnswer,
+			Expires: c.Expires, Docs: c.Docs,
+		},
+	}
+	for _, r := range c.Routes {
+		o.Routes = append(o.Routes, proxy.Route{Pattern: r.Pattern, HTTP: r.HTTP})
+	}
+	if p.proxy, err = proxy.New(p.engine, o); err != nil {
+		// It has only looked at settings: what it refuses is wrong usage.
+		return nil, usagef("%s", strings.TrimPrefix(err.Error(), "umavez: "))
+	}
+	p.metrics.countUnmatched(p.proxy.Unmatched)
+	return p.proxy, p.proxy.Open(ctx)
+}
+
+// counted counts the requests whose caller was not verified.
+func counted(s proxy.Source, refused prometheus.Counter) proxy.Source {
+	c := countedSource{Source: s, refused: refused}
+	if scrubber, ok := s.(proxy.Scrubber); ok {
+		return countedScrubber{countedSource: c, scrubber: scrubber}
+	}
+	return c
+}
+
+type countedSource struct {
+	proxy.Source
+	refused prometheus.Counter
+}
+
+func (c countedSource) Principal(r *http.Request) (string, error) {
+	principal, err := c.Source.Principal(r)
+	if err != nil || principal == "" {
+		c.refused.Inc()
+	}
+	return principal, err
+}
+
+// countedScrubber is a countedSource that can be asked to scrub.
+type countedScrubber struct {
+	countedSource
+	scrubber proxy.Scrubber
+}
+
+func (c countedScrubber) Scrub(r *http.Request) { c.scrubber.Scrub(r) }

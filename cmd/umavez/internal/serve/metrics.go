@@ -1,0 +1,104 @@
+package serve
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/umavez/umavez"
+)
+
+// momentCounter is how the counter of a moment is called. Metrics use the
+// design's words; operators read the help in their dashboards.
+type momentCounter struct{ name, help string }
+
+// momentCounters has a row for every umavez.Moment.
+var momentCounters = map[umavez.Moment]momentCounter{
+	umavez.MomentClaimed:      {"umavez_claims_total", "Claims that the store confirmed."},
+	umavez.MomentTakenOver:    {"umavez_takeovers_total", "Claims that took over a lost record."},
+	umavez.MomentUnstarted:    {"umavez_unstarted_total", "Claims won for a caller who had left; released without running."},
+	umavez.MomentStarted:      {"umavez_executions_total", "Operations started."},
+	umavez.MomentCompleting:   {"umavez_completing_total", "Operations that ended with an answer to keep."},
+	umavez.MomentCompleted:    {"umavez_completed_total", "Answers that the store acknowledged."},
+	umavez.MomentUnsaved:      {"umavez_unsaved_total", "Answers that the store did not take in time; saving them goes on."},
+	umavez.MomentReleasing:    {"umavez_releasing_total", "Operations that did nothing, about to be released."},
+	umavez.MomentReleased:     {"umavez_released_total", "Releases that the store acknowledged."},
+	umavez.MomentAbandoned:    {"umavez_abandoned_total", "Attempts that ended with their outcome not known."},
+	umavez.MomentLeaseLost:    {"umavez_lease_lost_total", "Attempts whose record no longer carried them."},
+	umavez.MomentExtended:     {"umavez_extended_total", "Heartbeats that extended a lease."},
+	umavez.MomentExtendFailed: {"umavez_extend_failed_total", "Heartbeats that got no answer from the store."},
+	umavez.MomentRunTooLong:   {"umavez_run_too_long_total", "Attempts that ran past --max-run."},
+	umavez.MomentReplayed:     {"umavez_replays_total", "Duplicates answered from a done record."},
+	umavez.MomentWaiting:      {"umavez_waits_total", "Duplicates that waited for a running attempt."},
+	umavez.MomentInProgress:   {"umavez_in_progress_total", "Duplicates turned away because the attempt was still running."},
+	umavez.MomentUnknown:      {"umavez_unknown_total", "Duplicates that met a record whose outcome is not known."},
+	umavez.MomentExpired:      {"umavez_expired_total", "Late retries refused by a tombstone."},
+	umavez.MomentKeyReused:    {"umavez_key_reused_total", "Requests refused because their key belongs to another request."},
+	umavez.MomentUnavailable:  {"umavez_unavailable_total", "Requests refused, nothing run, because a claim was not confirmed (fail closed)."},
+}
+
+// runSeconds are the buckets of an operation's time: from a local insert to a
+// gateway that takes minutes.
+var runSeconds = []float64{.001, .005, .01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
+
+// metrics counts what happens. Routes come from the configuration, so the
+// number of series is bounded by it. No label holds a key or a principal.
+type metrics struct {
+	registry *prometheus.Registry
+	moments  map[umavez.Moment]*prometheus.CounterVec
+	run      *prometheus.HistogramVec
+	// unauthenticated counts refused callers.
+	unauthenticated prometheus.Counter
+}
+
+// newMetrics makes a registry of its own: the library's default one is shared
+// by the whole process, and would fail the second sidecar in a test.
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		moments:  make(map[umavez.Moment]*prometheus.CounterVec, len(momentCounters)),
+		run: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "umavez_operation_seconds", Buckets: runSeconds,
+			Help: "Time from an operation's start to the end of its attempt, saving included.",
+		}, []string{"route", "policy", "end"}),
+		unauthenticated: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "umavez_unauthenticated_total",
+			Help: "Requests refused because their caller was not verified.",
+		}),
+	}
+	for moment, c := range momentCounters {
+		m.moments[moment] = prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: c.name, Help: c.help}, []string{"route", "policy"})
+		m.registry.MustRegister(m.moments[moment])
+	}
+	m.registry.MustRegister(m.run, m.unauthenticated,
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// countUnmatched shows the proxy's own count.
+func (m *metrics) countUnmatched(total func() int64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "umavez_unmatched_keyed_requests_total",
+		Help: "Requests with a key that matched no protected route; they passed unprotected.",
+	}, func() float64 { return float64(total()) }))
+}
+
+// observe counts a moment.
+func (m *metrics) observe(o umavez.Observation) {
+	if c := m.moments[o.Moment]; c != nil {
+		c.WithLabelValues(o.Route, o.Policy.String()).Inc()
+	}
+	switch o.Moment {
+	case umavez.MomentCompleted, umavez.MomentReleased, umavez.MomentAbandoned:
+		m.run.WithLabelValues(o.Route, o.Policy.String(), o.Moment.String()).Observe(o.Took.Seconds())
+	}
+}
+
+// handler writes the Prometheus text.
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+}
