@@ -16,7 +16,7 @@ import (
 func (p *process) announce() {
 	c := p.cfg
 	p.log.Info("protecting", "upstream", c.Upstream.Redacted(), "namespace", c.Namespace,
-		"scope", c.Principal.Recipe(), "lease", c.Lease, "max-run", c.MaxRun)
+		"scope", c.Principal.Recipe(), "lease", c.Lease.String(), "max-run", c.MaxRun.String())
 	for _, r := range c.Routes {
 		p.log.Info("route", routeAttrs(r)...)
 	}
@@ -49,9 +49,9 @@ func routeAttrs(r RouteConfig) []any {
 		attrs = append(attrs, slog.Bool("required", true))
 	}
 	return append(attrs,
-		slog.Duration("wait", max(r.HTTP.Wait, 0)),
-		slog.Duration("retain", r.HTTP.Retain),
-		slog.Duration("tombstone", max(r.HTTP.Tombstone, 0)))
+		slog.String("wait", max(r.HTTP.Wait, 0).String()),
+		slog.String("retain", r.HTTP.Retain.String()),
+		slog.String("tombstone", max(r.HTTP.Tombstone, 0).String()))
 }
 
 // releaseText spells which statuses free the key. "standard" are those that by
@@ -91,15 +91,17 @@ func (p *process) logMoment(o umavez.Observation) {
 	}
 	attrs := []slog.Attr{
 		slog.String("id", o.ID.String()),
-		slog.String("attempt", o.Attempt.String()),
 		slog.String("route", o.Route),
 		slog.String("policy", o.Policy.String()),
+	}
+	if o.Attempt != (umavez.AttemptID{}) {
+		attrs = append(attrs, slog.String("attempt", o.Attempt.String()))
 	}
 	if o.Reason != "" {
 		attrs = append(attrs, slog.String("reason", string(o.Reason)))
 	}
 	if o.Took != 0 {
-		attrs = append(attrs, slog.Duration("took", o.Took.Round(time.Microsecond)))
+		attrs = append(attrs, slog.String("took", o.Took.Round(time.Microsecond).String()))
 	}
 	if o.Err != nil {
 		attrs = append(attrs, slog.Any("error", o.Err))

@@ -48,7 +48,7 @@ func stopSignals(ctx context.Context) (stop, now context.Context, release func()
 // ID: its key is unknown until somebody settles it.
 func (p *process) drain(now context.Context) error {
 	p.health.draining.Store(true)
-	p.log.Info("draining", "within", p.cfg.Drain)
+	p.log.Info("draining", "within", p.cfg.Drain.String())
 	ctx, cancel := context.WithTimeout(now, p.cfg.Drain)
 	defer cancel()
 	began := time.Now()
@@ -63,7 +63,7 @@ func (p *process) drain(now context.Context) error {
 		p.admin.Close()
 	}
 	err := p.unfinished(now, served, left)
-	p.log.Info("drained", "took", time.Since(began).Round(time.Millisecond), "complete", err == nil)
+	p.log.Info("drained", "took", time.Since(began).Round(time.Millisecond).String(), "complete", err == nil)
 	return err
 }
 
