@@ -44,7 +44,7 @@ func newBank(t *testing.T, slow bool) *bank {
 		b.charges <- string(body)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusCreated)
-		io.WriteString(w, `{"charged":`+string(body)+`}`)
+		_, _ = io.WriteString(w, `{"charged":`+string(body)+`}`)
 	}))
 	t.Cleanup(func() {
 		if slow {

@@ -14,7 +14,7 @@ type serveCommand struct {
 
 // Run serves until the process is told to end.
 func (c *serveCommand) Run(ctx context.Context, s *surroundings) error {
-	settings, err := serve.Load(c.Settings, c.ConfigFlag.Config)
+	settings, err := serve.Load(c.Settings, c.Config)
 	if err != nil {
 		return err
 	}

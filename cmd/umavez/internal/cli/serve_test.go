@@ -167,7 +167,7 @@ func TestLogsHoldNoSecret(t *testing.T) {
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Answer", "s3cret-answer-header")
 		w.WriteHeader(map[string]int{"/a": 201, "/b": 500, "/c": 429, "/d": 200}[r.URL.Path])
-		io.WriteString(w, "s3cret-answer-body")
+		_, _ = io.WriteString(w, "s3cret-answer-body")
 	}))
 	t.Cleanup(up.Close)
 	for _, format := range []string{"text", "json"} {

@@ -120,7 +120,7 @@ func protocolUpstream(t *testing.T, h2c bool) (address string, seen chan string)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen <- r.Proto
 		w.WriteHeader(http.StatusCreated)
-		io.WriteString(w, "ok")
+		_, _ = io.WriteString(w, "ok")
 	}))
 	s.Config.Protocols = new(http.Protocols)
 	s.Config.Protocols.SetUnencryptedHTTP2(h2c)
@@ -141,25 +141,24 @@ func TestProtocols(t *testing.T) {
 	t.Cleanup(h1.CloseIdleConnections)
 	for _, c := range []struct {
 		name          string
-		tls, h2cUp    bool
+		tls           bool
 		first, second *http.Client
-		scheme, out   string
+		out, proto    string // to the upstream
 	}{
-		{"h1 and h2c to h1", false, false, h1, &http.Client{Transport: h2c}, "http://", "HTTP/1.1"},
-		{"h2c and h1 to h2c", false, true, &http.Client{Transport: h2c}, h1, "http://", "HTTP/2.0"},
-		{"TLS, h1 and h2 to h2c", true, true, ca.client(t, false), ca.client(t, true), "https://", "HTTP/2.0"},
-		{"TLS, h2 and h1 to h1", true, false, ca.client(t, true), ca.client(t, false), "https://", "HTTP/1.1"},
+		{"h1 and h2c to h1", false, h1, &http.Client{Transport: h2c}, "http://", "HTTP/1.1"},
+		{"h2c and h1 to h2c", false, &http.Client{Transport: h2c}, h1, "h2c://", "HTTP/2.0"},
+		{"TLS, h1 and h2 to h2c", true, ca.client(t, false), ca.client(t, true), "h2c://", "HTTP/2.0"},
+		{"TLS, h2 and h1 to h1", true, ca.client(t, true), ca.client(t, false), "http://", "HTTP/1.1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			up, seen := protocolUpstream(t, c.h2cUp)
-			args := []string{"--upstream", map[bool]string{true: "h2c://", false: "http://"}[c.h2cUp] + up,
-				"--route", "POST /a", "--principal", "none", "--store", "memory:"}
+			up, seen := protocolUpstream(t, c.out == "h2c://")
+			args := []string{"--upstream", c.out + up, "--route", "POST /a", "--principal", "none", "--store", "memory:"}
 			if c.tls {
 				args = append(args, ca.files(t, "server")...)
 			}
 			p := start(t, args...)
-			if !strings.HasPrefix(p.URL, c.scheme) {
-				t.Fatalf("the ready line says %s, want %s", p.URL, c.scheme)
+			if got := strings.HasPrefix(p.URL, "https://"); got != c.tls {
+				t.Fatalf("the ready line says %s; TLS is %v", p.URL, c.tls)
 			}
 			first, err := post(c.first, p.URL+"/a", "k", `1`)
 			if err != nil || first.status != http.StatusCreated || first.replayed() {
@@ -172,8 +171,8 @@ func TestProtocols(t *testing.T) {
 			if n := len(seen); n != 1 {
 				t.Fatalf("%d requests upstream, want 1", n)
 			}
-			if proto := <-seen; proto != c.out {
-				t.Errorf("upstream was spoken to in %s, want %s", proto, c.out)
+			if proto := <-seen; proto != c.proto {
+				t.Errorf("upstream was spoken to in %s, want %s", proto, c.proto)
 			}
 		})
 	}

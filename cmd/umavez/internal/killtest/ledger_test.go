@@ -82,7 +82,7 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Effect", key)
 	w.WriteHeader(http.StatusCreated)
-	io.WriteString(w, answer)
+	_, _ = io.WriteString(w, answer)
 }
 
 func (u *upstream) refuses(key string) bool {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/umavez/umavez"
 )
@@ -51,19 +50,18 @@ func (p *process) drain(now context.Context) error {
 	p.log.Info("draining", "within", p.cfg.Drain.String())
 	ctx, cancel := context.WithTimeout(now, p.cfg.Drain)
 	defer cancel()
-	began := time.Now()
 
 	// The server first: while it has requests, the engine must take their claims.
 	served := p.clients.Shutdown(ctx)
 	left := p.engine.Close(ctx)
 	if served != nil || left != nil {
-		p.clients.Close()
+		_ = p.clients.Close() // cuts what is left; the process ends anyway
 	}
 	if p.admin != nil {
-		p.admin.Close()
+		_ = p.admin.Close()
 	}
 	err := p.unfinished(now, served, left)
-	p.log.Info("drained", "took", time.Since(began).Round(time.Millisecond).String(), "complete", err == nil)
+	p.log.Info("drained", "complete", err == nil)
 	return err
 }
 

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -148,7 +147,7 @@ func (k *keySource) readNow(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("umavez: jwks: %w", err)
 	}
-	keys, err := parseKeys(text)
+	keys, err := parseKeys(ctx, text)
 	if err != nil {
 		return fmt.Errorf("umavez: jwks %s: %w", k.where, err)
 	}
@@ -159,7 +158,7 @@ func (k *keySource) readNow(ctx context.Context) error {
 // parseKeys reads a set. Keys of a kind that this program does not know are
 // passed over, since issuers publish keys for others too; secrets are as well,
 // for a set that anybody can read makes no secret.
-func parseKeys(text []byte) (keyfunc.Keyfunc, error) {
+func parseKeys(ctx context.Context, text []byte) (keyfunc.Keyfunc, error) {
 	var set jwkset.JWKSMarshal
 	if err := json.Unmarshal(text, &set); err != nil {
 		return nil, err
@@ -177,7 +176,7 @@ func parseKeys(text []byte) (keyfunc.Keyfunc, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := storage.KeyWrite(context.Background(), key); err != nil {
+		if err := storage.KeyWrite(ctx, key); err != nil {
 			return nil, err
 		}
 		n++
@@ -209,12 +208,12 @@ func readURL(where string) func(context.Context) ([]byte, error) {
 }
 
 func readBounded(file string) ([]byte, error) {
-	f, err := os.Open(strings.TrimPrefix(file, "file:"))
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return bounded(file, f)
+	text, err := bounded(file, f)
+	return text, errors.Join(err, f.Close())
 }
 
 func bounded(where string, r io.Reader) ([]byte, error) {
