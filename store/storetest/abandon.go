@@ -36,7 +36,7 @@ var abandonRules = []rule{
 	},
 	{
 		name:  "abandon/not of this attempt",
-		why:   "nobody ends another attempt's lease",
+		why:   "nobody ends another attempt's lease: a running operation would be called lost, and perhaps be run again",
 		check: abandonForeign,
 	},
 }

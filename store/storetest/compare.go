@@ -25,8 +25,9 @@ func differ(got, want umavez.Record) string {
 		}
 	}
 	field("State", got.State, want.State)
-	if got.State == umavez.Vacant && want.State == umavez.Vacant {
-		return "" // what else there was of a vacant key is the store's own affair
+	if got.State == umavez.Vacant || want.State == umavez.Vacant {
+		// What else there was of a vacant key is the store's own affair.
+		return strings.Join(found, "")
 	}
 	field("Policy", got.Policy, want.Policy)
 	field("Route", got.Route, want.Route)

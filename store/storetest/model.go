@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
@@ -94,7 +93,7 @@ type game struct {
 }
 
 // run plays a sequence on fresh keys, and says what went wrong at which move.
-func (f *fixture) run(ctx context.Context, moves []move) (at int, problem string) {
+func (f *fixture) run(moves []move) (at int, problem string) {
 	g := &game{fixture: f, now: modelStart}
 	for k := range g.twins {
 		g.twins[k] = f.twin(&g.now)
@@ -103,7 +102,7 @@ func (f *fixture) run(ctx context.Context, moves []move) (at int, problem string
 		}
 	}
 	for i, m := range moves {
-		if problem := g.move(ctx, m); problem != "" {
+		if problem := g.move(m); problem != "" {
 			return i, problem
 		}
 	}
@@ -111,40 +110,40 @@ func (f *fixture) run(ctx context.Context, moves []move) (at int, problem string
 }
 
 // move makes one move and looks at what it may have changed.
-func (g *game) move(ctx context.Context, m move) string {
+func (g *game) move(m move) string {
 	w := g.twins[m.key]
 	switch m.kind {
 	case movePass:
-		return g.moment(ctx)
+		return g.moment()
 	case movePurge:
 		if p, ok := g.store.(umavez.Purger); ok {
-			if _, err := p.Purge(ctx, 1000); err != nil {
+			if _, err := p.Purge(g.Context(), 1000); err != nil {
 				return fmt.Sprintf("purge: %v", err)
 			}
 		}
-		return g.lookAtAll(ctx)
+		return g.lookAtAll()
 	}
-	if problem := w.play(ctx, g.store, g.event(m)); problem != "" {
+	if problem := w.play(g.Context(), g.store, g.event(m)); problem != "" {
 		return problem
 	}
 	if m.kind == moveClaimBriefly || m.kind == moveCompleteBriefly {
 		// What was made to end soon ends now: between, nobody can say what the
 		// clock has done to it yet.
-		return g.moment(ctx)
+		return g.moment()
 	}
-	return w.look(ctx, g.store)
+	return w.look(g.Context(), g.store)
 }
 
 // moment lets a short time pass, for the store and the model.
-func (g *game) moment(ctx context.Context) string {
+func (g *game) moment() string {
 	g.pass(g.short())
 	g.now = g.now.Add(g.short())
-	return g.lookAtAll(ctx)
+	return g.lookAtAll()
 }
 
-func (g *game) lookAtAll(ctx context.Context) string {
+func (g *game) lookAtAll() string {
 	for k, w := range g.twins {
-		if problem := w.look(ctx, g.store); problem != "" {
+		if problem := w.look(g.Context(), g.store); problem != "" {
 			return fmt.Sprintf("key %d: %s", k, problem)
 		}
 	}
@@ -212,7 +211,7 @@ func modelSequences(f *fixture) {
 	}
 	for n := range sequences {
 		moves := draw(mathrand.New(mathrand.NewPCG(seed, uint64(n))))
-		at, problem := f.run(f.Context(), moves)
+		at, problem := f.run(moves)
 		if problem == "" {
 			continue
 		}
@@ -238,7 +237,7 @@ func (f *fixture) shrink(moves []move, problem string) (shortest []move, why str
 		for from := 0; from+piece <= len(shortest) && runs < shrinkRuns; {
 			left := append(append([]move(nil), shortest[:from]...), shortest[from+piece:]...)
 			runs++
-			if at, p := f.run(f.Context(), left); p != "" {
+			if at, p := f.run(left); p != "" {
 				shortest, why, shorter = left[:at+1], p, true
 				continue
 			}

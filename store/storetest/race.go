@@ -162,8 +162,11 @@ func raceManyKeys(f *fixture) {
 	for i := range calls {
 		s := clients[i%len(clients)]
 		calls[i] = func() {
-			for n := range ids { // each from another end, so that they meet
-				id, req := ids[(n+i*keys/racers)%keys], f.request(umavez.Opaque)
+			for n := range ids {
+				if i >= racers/2 { // half of them come from the other end
+					n = keys - 1 - n
+				}
+				id, req := ids[n], f.request(umavez.Opaque)
 				rec, acquired, err := s.Claim(f.Context(), id, req)
 				if err != nil || acquired != (rec.Attempt == req.Attempt) {
 					f.Errorf("claim: acquired %v, error %v, record %v", acquired, err, brief(rec))
