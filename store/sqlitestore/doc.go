@@ -1,0 +1,45 @@
+// Package sqlitestore keeps records in one SQLite file: the embedded default,
+// for one machine.
+//
+// It runs [umavez.Next] inside transactions of one writer connection, which
+// internal/groupcommit feeds: what waits is gathered into one transaction and
+// one fsync. Readers stand beside it. Two or more processes on one machine may
+// share the file; they share the machine's wall clock, too.
+//
+// # What it promises
+//
+// An acknowledged claim or answer is in the file's write-ahead log, and synced:
+// it survives kill -9 and a power cut. What this rests on is set on every
+// connection and read back: WAL, synchronous=FULL. [Open] refuses what would
+// break it: SQLite releases with the WAL-reset fault, network file systems,
+// another schema, a schema from a newer release. Some of these can be accepted
+// by name, see [Options].
+//
+// What loses an acknowledged claim all the same: a disk or a virtual machine
+// that lies about fsync; a file system in memory (tmpfs), at the next boot;
+// copying a backup over the file; deleting the -wal file; another program that
+// opens the file itself with other settings. And a trap of POSIX locks: a
+// process that opens and closes the database file by itself (to copy or hash
+// it, say) drops SQLite's own locks on it. Back it up with VACUUM INTO, or from
+// another process with the sqlite3 shell.
+//
+// # Errors
+//
+// What fails before COMMIT is rolled back: Applied is No. What fails at COMMIT
+// may be found again by whoever opens the file next, so it is Maybe; the
+// writer's connection is then closed and opened again, and a new commit is
+// written over what is left of the failed one. A full disk is an error, and
+// keys that are done go on being answered, since that only reads.
+//
+// # The write-ahead log
+//
+// SQLite copies the log into the database every 1,000 pages (4 MiB) and starts
+// it over, unless somebody still reads an old state: a sqlite3 shell in a
+// transaction, a backup. Then the log grows until the reader ends. When it is
+// over 16 MiB, the writer tries from time to time to empty it, without waiting,
+// and it shrinks soon after the reader has gone. Space of purged rows is used
+// again; the database file itself never shrinks (VACUUM does that).
+//
+// Start reading at store.go for the calls, writer.go for the transaction, and
+// apply.go for what is done in it; open.go for the checks at start-up.
+package sqlitestore

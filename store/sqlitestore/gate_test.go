@@ -1,0 +1,34 @@
+package sqlitestore
+
+import (
+	"context"
+	"runtime"
+	"sync"
+)
+
+// yield lets others run, in a loop that waits for a condition.
+func yield() { runtime.Gosched() }
+
+// together makes n calls that share one batch: it keeps the writer occupied
+// until all of them wait.
+func together(s *Store, n int, call func(i int) error) []error {
+	gate := make(chan struct{})
+	var wg sync.WaitGroup
+	before := s.Stats().Batches
+	wg.Go(func() {
+		_ = s.batches.Do(context.Background(), newTask("hold", func(*tx) error { <-gate; return nil }))
+	})
+	for s.Stats().Batches == before {
+		yield()
+	}
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() { errs[i] = call(i) })
+	}
+	for s.Stats().Queued < n {
+		yield()
+	}
+	close(gate)
+	wg.Wait()
+	return errs
+}

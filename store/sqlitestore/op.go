@@ -1,0 +1,43 @@
+package sqlitestore
+
+import (
+	"crypto/sha256"
+
+	"github.com/umavez/umavez"
+)
+
+// op is one call of the contract on its way through the writer. Its results may
+// be read when the batcher has returned no StoreError.
+type op struct {
+	name string // the contract's name of the call
+	id   umavez.ID
+	ev   umavez.Event
+	req  umavez.ClaimRequest // what ev.Claim points to
+	// absent: a reader has just seen no row, so the writer need not look first.
+	absent bool
+	// task is done instead of ev, inside the transaction.
+	task func(*tx) error
+
+	rec      umavez.Record // of a claim
+	acquired bool
+}
+
+// Name implements groupcommit.Op.
+func (o *op) Name() string { return o.name }
+
+// Key implements groupcommit.Op.
+func (o *op) Key() umavez.ID { return o.id }
+
+// taskKey is the key of all tasks: some place in the order that no record has.
+var taskKey = umavez.ID(sha256.Sum256([]byte("umavez sqlite task")))
+
+// newTask makes an op of something else than a transition.
+func newTask(name string, task func(*tx) error) *op {
+	return &op{name: name, id: taskKey, task: task}
+}
+
+// rowSize is about what a record's row takes in the file without its blobs.
+const rowSize = 256
+
+// Size implements groupcommit.Op.
+func (o *op) Size() int { return rowSize + len(o.ev.Payload) + len(o.req.Request) }

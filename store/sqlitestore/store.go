@@ -1,0 +1,147 @@
+package sqlitestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/internal/groupcommit"
+)
+
+// Store keeps records in one SQLite file. Make one with [Open], and end it with
+// Close. It is safe for concurrent use, and so are two of them on one file, in
+// one process or in several.
+type Store struct {
+	opt     Options
+	readers *readers
+	writer  *writer
+	batches *groupcommit.Batcher[*op]
+
+	closing  sync.Once
+	closeErr error
+}
+
+var (
+	_ umavez.Store          = (*Store)(nil)
+	_ umavez.Purger         = (*Store)(nil)
+	_ umavez.SettingsKeeper = (*Store)(nil)
+)
+
+var (
+	errClosed      = errors.New("umavez: sqlite: the store is closed")
+	errNoNamespace = errors.New("umavez: sqlite: the namespace has no settings yet")
+)
+
+// Claim implements [umavez.Store]. It looks with a reader first: a key that is
+// done is answered from there, also while the writer is busy or the disk full.
+// Everything else is the writer's to say.
+func (s *Store) Claim(ctx context.Context, id umavez.ID, req umavez.ClaimRequest) (umavez.Record, bool, error) {
+	o := &op{name: "claim", id: id, req: req}
+	o.ev = umavez.Event{Kind: umavez.EventClaim, Attempt: req.Attempt, Claim: &o.req}
+	if rec, over := s.look(ctx, o); over {
+		return rec, false, nil
+	}
+	if err := s.batches.Do(ctx, o); err != nil {
+		return umavez.Record{}, false, err
+	}
+	return o.rec, o.acquired, nil
+}
+
+// look asks a reader about the key of a claim. A done row never changes until
+// its tombstone ends, so that what it says is true at the instant when it is
+// compared with the clock, after the read. Any other state may be past already.
+// A reader's failure is not the claim's: the writer will see.
+func (s *Store) look(ctx context.Context, o *op) (rec umavez.Record, over bool) {
+	_ = s.readers.do(ctx, func(c *conn) error {
+		phase, there, err := c.phase(o.id)
+		o.absent = err == nil && !there
+		if err != nil || phase != umavez.PhaseDone {
+			return err
+		}
+		row, there, err := c.row(o.id)
+		if err != nil || !there {
+			return err
+		}
+		now := s.now()
+		switch row.State(now) {
+		case umavez.Done, umavez.Expired:
+			row, eff := umavez.Next(row, now, o.ev)
+			rec, over = row.Record(now), !eff.Write
+		}
+		return nil
+	})
+	return rec, over
+}
+
+// Checkpoint implements [umavez.Store].
+func (s *Store) Checkpoint(ctx context.Context, l umavez.Lease, step string, result []byte) error {
+	return s.write(ctx, "checkpoint", l, umavez.Event{Kind: umavez.EventCheckpoint, Step: step, Payload: result})
+}
+
+// Complete implements [umavez.Store].
+func (s *Store) Complete(ctx context.Context, l umavez.Lease, answer []byte, keep umavez.Retention) error {
+	return s.write(ctx, "complete", l, umavez.Event{Kind: umavez.EventComplete, Payload: answer, Keep: keep})
+}
+
+// Release implements [umavez.Store].
+func (s *Store) Release(ctx context.Context, l umavez.Lease) error {
+	return s.write(ctx, "release", l, umavez.Event{Kind: umavez.EventRelease})
+}
+
+// Abandon implements [umavez.Store].
+func (s *Store) Abandon(ctx context.Context, l umavez.Lease, reason umavez.Reason, last []byte) error {
+	return s.write(ctx, "abandon", l, umavez.Event{Kind: umavez.EventAbandon, Reason: reason, Payload: last})
+}
+
+// Extend implements [umavez.Store].
+func (s *Store) Extend(ctx context.Context, l umavez.Lease, d time.Duration) error {
+	return s.write(ctx, "extend", l, umavez.Event{Kind: umavez.EventExtend, For: d})
+}
+
+func (s *Store) write(ctx context.Context, name string, l umavez.Lease, ev umavez.Event) error {
+	ev.Attempt = l.Attempt
+	return s.batches.Do(ctx, &op{name: name, id: l.ID, ev: ev})
+}
+
+// Get implements [umavez.Store].
+func (s *Store) Get(ctx context.Context, id umavez.ID) (umavez.Record, error) {
+	var rec umavez.Record
+	err := s.readers.do(ctx, func(c *conn) error {
+		row, _, err := c.row(id)
+		rec = row.Record(s.now())
+		return err
+	})
+	if err != nil {
+		return umavez.Record{}, notApplied("get", err)
+	}
+	return rec, nil
+}
+
+func (s *Store) now() umavez.Instant { return umavez.InstantOf(s.opt.Now()) }
+
+// closeWait is how long Close waits for a disk that does not answer.
+const closeWait = 10 * time.Second
+
+// Close takes no new calls, waits for those under way, and closes the file;
+// what is the last process on it also empties the write-ahead log. Calls after
+// it fail, and nothing is applied. When the disk has not answered for 10 s,
+// Close returns an error and leaves the file open.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeWait)
+		defer cancel()
+		if err := s.batches.Close(ctx); err != nil {
+			s.closeErr = fmt.Errorf("umavez: sqlite: close: writes are still under way: %w", err)
+			return
+		}
+		s.closeErr = s.readers.close()
+		if s.writer.c != nil {
+			s.closeErr = errors.Join(s.closeErr, s.writer.c.close())
+			s.writer.c = nil
+		}
+	})
+	return s.closeErr
+}
