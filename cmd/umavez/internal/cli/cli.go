@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"reflect"
 
 	"github.com/alecthomas/kong"
@@ -44,7 +45,7 @@ func Main(args []string, stdout, stderr io.Writer, hooks serve.Hooks) int {
 		kong.Name("umavez"),
 		kong.Description("One key, one effect: an operation that must not happen twice becomes safe to repeat."),
 		kong.Writers(stdout, stderr),
-		kong.DefaultEnvars("UMAVEZ"),
+		kong.DefaultEnvars(variablePrefix),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		// --help asks to exit from inside the parser, which then goes on.
 		kong.Exit(func(code int) { exit, exited = code, true }),
@@ -59,6 +60,9 @@ func Main(args []string, stdout, stderr io.Writer, hooks serve.Hooks) int {
 	if err != nil {
 		fmt.Fprintf(stderr, "umavez: %v\n", err)
 		return exitUsage
+	}
+	for _, name := range strayVariables(parser.Model.Node, os.Environ()) {
+		fmt.Fprintf(stderr, "umavez: the variable %s sets nothing\n", name)
 	}
 	err = command.Run(&surroundings{stdout: stdout, stderr: stderr, hooks: hooks})
 	return status(err, stderr)

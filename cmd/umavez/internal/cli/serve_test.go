@@ -228,6 +228,38 @@ func TestConcurrentDuplicates(t *testing.T) {
 	}
 }
 
+// TestProblemTemplate: an API with an error schema of its own keeps it.
+func TestProblemTemplate(t *testing.T) {
+	yaml := filepath.Join(t.TempDir(), "umavez.yaml")
+	if err := os.WriteFile(yaml, []byte(`
+problem:
+  type: application/json
+  template: '{"errors":[{"code":{{json .Code}},"status":{{.Status}}}]}'
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, protect(newBank(t, false), "memory:", "--config", yaml)...)
+	a := mustPost(t, p.URL+"/pagamentos", `"never closed`, `1`)
+	if a.status != http.StatusBadRequest || a.body != `{"errors":[{"code":"invalid-key","status":400}]}` || a.header.Get("Content-Type") != "application/json" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestMistypedVariableIsSaid: it sets nothing, and looks as if it did. What
+// Kubernetes sets for a service of this name is no mistake.
+func TestMistypedVariableIsSaid(t *testing.T) {
+	p := startEnv(t, []string{
+		"UMAVEZ_RETAINS=48h", "UMAVEZ_SERVICE_HOST=10.0.0.1", "UMAVEZ_PORT=tcp://10.0.0.1:80",
+		"UMAVEZ_PORT_8081_TCP_ADDR=10.0.0.1", "UMAVEZ_ADMIN_SERVICE_PORT_HTTP=80", "UMAVEZ_RETAIN=48h",
+	}, protect(newBank(t, false), "memory:")...)
+	if got := regexp.MustCompile(`umavez: the variable UMAVEZ_\w+ `).FindAllString(p.Stderr(), -1); len(got) != 1 || got[0] != "umavez: the variable UMAVEZ_RETAINS " {
+		t.Errorf("said of variables: %q, want UMAVEZ_RETAINS alone", got)
+	}
+	if !strings.Contains(p.Stderr(), "retain=48h0m0s") {
+		t.Error("UMAVEZ_RETAIN was not heeded")
+	}
+}
+
 // TestAdminOff: an empty address opens none, and nothing but the API is there.
 func TestAdminOff(t *testing.T) {
 	b := newBank(t, false)

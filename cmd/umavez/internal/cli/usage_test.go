@@ -115,6 +115,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	t.Setenv("UMAVEZ_LISTEN", "127.0.0.1:1") // another command's, and so not worth a word
 	status, stdout, stderr := run("version")
 	if status != 0 || stderr != "" || !strings.HasPrefix(stdout, "umavez ") || !strings.HasSuffix(stdout, " "+runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH+"\n") {
 		t.Errorf("status %d, stdout %q, stderr %q", status, stdout, stderr)

@@ -2,10 +2,13 @@ package serve
 
 import (
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/umavez/umavez/umavezhttp"
 )
 
 // What a setting is when nobody wrote it.
@@ -56,6 +59,9 @@ type Config struct {
 	MaxBody, MaxAnswer int64 // bytes
 	Expires            bool
 	Docs               string // empty: this project's own page
+	Limits             Limits
+	// Problem writes refusals. nil: as problem documents.
+	Problem func(http.ResponseWriter, *http.Request, umavezhttp.Problem)
 
 	Listen string
 	Admin  string // empty: none
@@ -94,6 +100,7 @@ func NewConfig(s Settings) (Config, error) {
 	s.routes(&c, &p)
 	s.transport(&c, &p)
 	s.logging(&c, &p)
+	s.answers(&c, &p)
 	s.limits(&c, &p)
 	s.risks(&c, &p)
 	return c, p.err()
@@ -209,9 +216,9 @@ func (s Settings) logging(c *Config, p *problems) {
 	}
 }
 
-// limits are the settings that only the file can spell; their names stand
-// without dashes in errors.
-func (s Settings) limits(c *Config, p *problems) {
+// answers are settings of what clients get, which only the file can spell;
+// their names stand without dashes in errors.
+func (s Settings) answers(c *Config, p *problems) {
 	for _, name := range s.KeyHeaders {
 		c.KeyHeaders = append(c.KeyHeaders, p.header("key-headers", name))
 	}
@@ -221,6 +228,7 @@ func (s Settings) limits(c *Config, p *problems) {
 	if u := p.url("docs", s.Docs, "http", "https"); u != nil {
 		c.Docs = u.String()
 	}
+	s.problemTemplate(c, p)
 }
 
 // or returns what was written, or else the default.

@@ -31,8 +31,10 @@ func (p *process) handler(ctx context.Context) (http.Handler, error) {
 			Namespace: c.Namespace, Headers: c.KeyHeaders,
 			Wait: orNone(c.Wait), WaitMax: c.WaitMax,
 			MaxRequestBody: c.MaxBody, MaxAnswer: c.MaxAnswer,
-			Expires: c.Expires, Docs: c.Docs,
+			MaxDecoded: c.Limits.MaxDecoded, MaxRatio: c.Limits.MaxRatio,
+			Expires: c.Expires, Docs: c.Docs, Problem: c.Problem,
 		},
+		Limits: c.Limits.Proxy,
 	}
 	for _, r := range c.Routes {
 		o.Routes = append(o.Routes, proxy.Route{Pattern: r.Pattern, HTTP: r.HTTP})

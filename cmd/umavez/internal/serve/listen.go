@@ -19,8 +19,8 @@ const maxStreams = 250
 
 // newServer builds the server for clients, with the proxy's limits: HTTP/1.1,
 // and HTTP/2 over TLS, or in clear text (h2c) where there is no TLS.
-func newServer(h http.Handler, tlsConfig *tls.Config, log *slog.Logger) *http.Server {
-	s := proxy.Limits{}.Server(h)
+func newServer(l proxy.Limits, h http.Handler, tlsConfig *tls.Config, log *slog.Logger) *http.Server {
+	s := l.Server(h)
 	s.TLSConfig = tlsConfig
 	s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
 	s.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)

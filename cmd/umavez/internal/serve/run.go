@@ -97,6 +97,8 @@ func (p *process) openEngine(ctx context.Context, hooks Hooks) (closeStore func(
 	p.engine, err = umavez.New(p.store, umavez.Options{
 		Lease: p.cfg.Lease, MaxRun: p.cfg.MaxRun,
 		Retain: p.cfg.Retain, Tombstone: orNone(p.cfg.Tombstone),
+		MaxWaiters: p.cfg.Limits.MaxWaiters, MaxWaitersPerKey: p.cfg.Limits.MaxWaitersPerKey,
+		MaxUnsaved: p.cfg.Limits.MaxUnsaved,
 		Observe: func(o umavez.Observation) {
 			if hooks.Observe != nil {
 				hooks.Observe(o)
@@ -148,7 +150,7 @@ func (p *process) start(handler http.Handler, tlsConfig *tls.Config, stderr io.W
 		p.serve(p.admin.Serve, admin, errs)
 		p.log.Info("admin", "address", "http://"+admin.Addr().String())
 	}
-	p.clients = newServer(handler, tlsConfig, p.log)
+	p.clients = newServer(p.cfg.Limits.Proxy, handler, tlsConfig, p.log)
 	p.announce()
 	scheme, serve := "http", p.clients.Serve
 	if tlsConfig != nil {

@@ -61,6 +61,10 @@ type Settings struct {
 	RewriteHost *bool `yaml:"rewrite-host" kong:"-"`
 	// Expires adds Idempotency-Expires to answers (rule A10).
 	Expires *bool `yaml:"expires" kong:"-"`
+	// Problem replaces the problem document.
+	Problem *ProblemSettings `yaml:"problem" kong:"-"`
+	// Limits bound waiting and sizes.
+	Limits *LimitSettings `yaml:"limits" kong:"-"`
 	// Docs is where problem documents say that a developer reads on.
 	Docs *string `yaml:"docs" kong:"-"`
 }

@@ -111,6 +111,14 @@ func TestWrongSettings(t *testing.T) {
 		{"max-answer: -1", "max-answer -1: must be between 1 and"},
 		{"wait-max: 1h", "wait-max 1h0m0s: must be between 0s and 5m0s"},
 		{"wait-max: 1s\nwait: 2s", "--wait 2s: must be between 0s and 1s"},
+		{"limits: {dial: 0s}", "limits: dial 0s: must be between 1ms and 24h0m0s"},
+		{"limits: {max-header: 0}", "limits: max-header 0: must be between 1 and"},
+		{"limits: {answer-header: 10m}", "limits: answer-header 10m0s: is longer than --max-run 5m0s"},
+		{"problem: {type: json, template: '{}'}", "problem: type \"json\": must be a media type"},
+		{"problem: {type: application/json, template: '{{.Nix}}'}", "problem: template: "},
+		{"problem: {type: application/json, template: '{{'}", "problem: template: "},
+		{"problem: {type: application/json, template: '{{.Title}}'}", "problem: template: makes what is not JSON"},
+		{"problem: {type: text/plain, template: ''}", "problem: template: makes nothing"},
 		{"docs: here", "docs here: must begin with http:// or https://"},
 		{"route: [GET /a]", "--route GET /a: GET is not protected; only POST, PATCH, PUT, DELETE are"},
 		{"route: ['POST a']", "--route POST a: "},
@@ -224,6 +232,21 @@ func TestKubernetesRefusesOneProcessStores(t *testing.T) {
 		}
 		if _, err := fromYAML(t, enough+"store: '"+store+"'\naccept-risk: [single-process]"); err != nil {
 			t.Errorf("%s with the risk accepted: %v", store, err)
+		}
+	}
+}
+
+// TestUpstreamIsWaitedForWithinMaxRun: an answer that came later could not be
+// saved under its lease.
+func TestUpstreamIsWaitedForWithinMaxRun(t *testing.T) {
+	for yaml, want := range map[string]time.Duration{
+		"max-run: 5m":  0, // the proxy's own default
+		"max-run: 30s": 30 * time.Second,
+		"max-run: 30s\nlimits: {answer-header: 10s}": 10 * time.Second,
+	} {
+		c, err := fromYAML(t, enough+yaml)
+		if err != nil || c.Limits.Proxy.AnswerHeader != want {
+			t.Errorf("%s: answer-header %v, %v; want %v", yaml, c.Limits.Proxy.AnswerHeader, err, want)
 		}
 	}
 }

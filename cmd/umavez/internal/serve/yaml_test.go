@@ -96,13 +96,20 @@ func TestDocumentedFile(t *testing.T) {
 	}
 }
 
-// unset names the fields of the settings that are nil.
+// unset names the fields of the settings that are nil, those inside included.
 func unset(s Settings) []string {
+	names := unsetIn(reflect.ValueOf(s))
+	if s.Limits != nil {
+		names = append(names, unsetIn(reflect.ValueOf(*s.Limits))...)
+	}
+	return names
+}
+
+func unsetIn(v reflect.Value) []string {
 	var names []string
-	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
 		if v.Field(i).IsNil() {
-			names = append(names, v.Type().Field(i).Name)
+			names = append(names, v.Type().Name()+"."+v.Type().Field(i).Name)
 		}
 	}
 	return names
