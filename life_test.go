@@ -1,0 +1,368 @@
+package umavez
+
+import (
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestLife goes through every transition: each event in each state that a row
+// can be in. lifeTable says what must come of it; a state or an event that is
+// missing there fails the test, so that nothing is left to whatever happens.
+
+// The instant at which all events come, and the two attempts: the events are
+// "mine"; some rows are another's.
+const lifeNow Instant = 50_000_000
+
+var (
+	mine  = AttemptID{1}
+	other = AttemptID{2}
+)
+
+// lifeFence is the fence of every row that has been claimed. It is ahead of the
+// clock, as after a clock has stepped back.
+const lifeFence Fence = Fence(lifeNow) + 1000
+
+// lifeRows are the states.
+var lifeRows = map[string]Row{
+	"never seen":         {},
+	"released by other":  {Attempt: other, Fence: lifeFence, Until: lifeNow + 1},
+	"released by me":     {Attempt: mine, Fence: lifeFence, Until: lifeNow + 1},
+	"mine":               running(mine, Opaque, lifeNow+1),
+	"mine with a step":   stepped(running(mine, Stepped, lifeNow+1)),
+	"mine, ran out":      running(mine, Opaque, lifeNow),
+	"mine, abandoned":    abandoned(running(mine, Opaque, lifeNow)),
+	"other's":            running(other, Rerunnable, lifeNow+1),
+	"opaque, ran out":    running(other, Opaque, lifeNow),
+	"opaque, abandoned":  abandoned(running(other, Opaque, lifeNow)),
+	"rerun, ran out":     running(other, Rerunnable, lifeNow),
+	"stepped, abandoned": stepped(abandoned(running(other, Stepped, lifeNow))),
+	"atomic, held":       held(running(other, Atomic, lifeNow)),
+	"done by me":         finished(mine, lifeNow+1, lifeNow+2),
+	"done by other":      finished(other, lifeNow+1, lifeNow+2),
+	"settled":            settled(finished(mine, lifeNow+1, lifeNow+2)),
+	"expired, by me":     finished(mine, lifeNow, lifeNow+1),
+	"expired, by other":  finished(other, lifeNow, lifeNow+1),
+	"expired, settled":   settled(finished(mine, lifeNow, lifeNow+1)),
+	"gone, by me":        finished(mine, lifeNow-1, lifeNow),
+	"gone, by other":     finished(other, lifeNow-1, lifeNow),
+}
+
+func running(by AttemptID, p Policy, until Instant) Row {
+	return Row{
+		Phase: PhaseRunning, Policy: p, Tries: 1, Attempt: by, Fence: lifeFence, Route: "r",
+		Claimed: 1, Since: 2, Until: until, Request: []byte("q"),
+	}
+}
+
+func stepped(row Row) Row {
+	row.Steps = []Step{{Name: "s", Result: []byte("1")}}
+	return row
+}
+
+func abandoned(row Row) Row {
+	row.Ended, row.Last = ReasonReset, []byte("502")
+	return row
+}
+
+func held(row Row) Row {
+	row.Holder, row.HeldUntil = other, lifeNow+1
+	return row
+}
+
+func finished(by AttemptID, until, gone Instant) Row {
+	return Row{
+		Phase: PhaseDone, Tries: 1, Attempt: by, Fence: lifeFence, Route: "r",
+		Claimed: 1, Since: 2, Until: until, Gone: gone, Answer: []byte("a"),
+	}
+}
+
+func settled(row Row) Row {
+	row.Settled = true
+	return row
+}
+
+// lifeEvents are the events, all of them mine. A claim may take over.
+var lifeEvents = map[string]Event{
+	"claim":    {Kind: EventClaim, Claim: &ClaimRequest{Policy: Atomic, Lease: time.Second}},
+	"takeover": {Kind: EventClaim, Claim: &ClaimRequest{Policy: Atomic, Lease: time.Second, TakeOver: lifeFence}},
+	"step":     {Kind: EventCheckpoint, Step: "s", Payload: []byte("1")},
+	"step≠":    {Kind: EventCheckpoint, Step: "s", Payload: []byte("2")},
+	"word":     {Kind: EventCheckpoint, Step: LastWord, Payload: []byte("w")},
+	"complete": {Kind: EventComplete, Payload: []byte("a"), Keep: Retention{time.Hour, time.Hour}},
+	"compl.≠":  {Kind: EventComplete, Payload: []byte("b"), Keep: Retention{time.Hour, time.Hour}},
+	"release":  {Kind: EventRelease},
+	"abandon":  {Kind: EventAbandon, Reason: ReasonPanic, Payload: []byte("w")},
+	"extend":   {Kind: EventExtend, For: time.Second},
+	"hold":     {Kind: EventHold, For: time.Second, Fence: lifeFence},
+	"hold≠":    {Kind: EventHold, For: time.Second, Fence: lifeFence - 1},
+	"happened": {Kind: EventSettleHappened, Payload: []byte("a"), Keep: Retention{time.Hour, time.Hour}, Fence: lifeFence},
+	"happ.≠":   {Kind: EventSettleHappened, Payload: []byte("a"), Fence: lifeFence - 1},
+	"cannot":   {Kind: EventSettleCannotHappen, Fence: lifeFence},
+	"cannot≠":  {Kind: EventSettleCannotHappen, Fence: lifeFence - 1},
+}
+
+// lifeTable is the life of a key. A cell says what is answered and written:
+//
+//	running, lost, done, vacant   yes; the row was written and is now that
+//	=                             yes; nothing was written
+//	-                             a claim that was not granted; nothing was written
+//	!lease !steps !kept !moved !held   that error; nothing was written
+//
+// Columns with ≠ bring another result, answer or fence than the one that stands.
+const lifeTable = `
+                    | claim   takeover step    step≠   word    complete compl.≠ release abandon extend  hold   hold≠  happened happ.≠ cannot cannot≠
+never seen          | running running  !lease  !lease  !lease  !lease   !lease  vacant  !lease  !lease  !moved !moved !moved   !moved !moved !moved
+released by other   | running running  !lease  !lease  !lease  !lease   !lease  vacant  !lease  !lease  !moved !moved !moved   !moved =      !moved
+released by me      | -       -        !lease  !lease  !lease  !lease   !lease  =       !lease  !lease  !moved !moved !moved   !moved =      !moved
+mine                | running running  running running running done     done    vacant  lost    running !moved !moved !moved   !moved !moved !moved
+mine with a step    | running running  =       !kept   running done     done    !steps  lost    running !moved !moved !moved   !moved !moved !moved
+mine, ran out       | running running  lost    lost    lost    done     done    vacant  lost    running lost   !moved done     !moved vacant !moved
+mine, abandoned     | -       -        lost    lost    !lease  done     done    !lease  =       !lease  lost   !moved done     !moved vacant !moved
+other's             | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  !moved !moved !moved   !moved !moved !moved
+opaque, ran out     | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  lost   !moved done     !moved vacant !moved
+opaque, abandoned   | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  lost   !moved done     !moved vacant !moved
+rerun, ran out      | -       running  !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  lost   !moved done     !moved vacant !moved
+stepped, abandoned  | -       running  !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  lost   !moved done     !moved vacant !moved
+atomic, held        | -       running  !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  !held  !moved done     !moved vacant !moved
+done by me          | -       -        !lease  !lease  !lease  =        !lease  !lease  !lease  !lease  !moved !moved !moved   !moved !moved !moved
+done by other       | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  !moved !moved !moved   !moved !moved !moved
+settled             | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  !moved !moved =        !moved !moved !moved
+expired, by me      | -       -        !lease  !lease  !lease  =        =       !lease  !lease  !lease  !moved !moved !moved   !moved !moved !moved
+expired, by other   | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  !moved !moved !moved   !moved !moved !moved
+expired, settled    | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  !moved !moved =        !moved !moved !moved
+gone, by me         | running running  !lease  !lease  !lease  =        =       vacant  !lease  !lease  !moved !moved !moved   !moved !moved !moved
+gone, by other      | running running  !lease  !lease  !lease  !lease   !lease  vacant  !lease  !lease  !moved !moved !moved   !moved !moved !moved
+`
+
+// cells reads lifeTable: state, event, what comes of it.
+func cells(t *testing.T) map[string]map[string]string {
+	t.Helper()
+	table := map[string]map[string]string{}
+	var events []string
+	for line := range strings.Lines(strings.TrimSpace(lifeTable)) {
+		state, rest, found := strings.Cut(line, "|")
+		if !found {
+			t.Fatalf("line without a bar: %q", line)
+		}
+		words := strings.Fields(rest)
+		if events == nil {
+			events = words
+			continue
+		}
+		if len(words) != len(events) {
+			t.Fatalf("%q has %d cells, want %d", state, len(words), len(events))
+		}
+		row := map[string]string{}
+		for i, word := range words {
+			row[events[i]] = word
+		}
+		table[strings.TrimSpace(state)] = row
+	}
+	return table
+}
+
+var lifeErrors = map[error]string{
+	ErrLeaseLost: "!lease", ErrHasSteps: "!steps", ErrStepKept: "!kept", ErrMoved: "!moved", ErrHeld: "!held",
+}
+
+// cell names what came of an event, in lifeTable's words.
+func cell(ev Event, next Row, eff Effect) string {
+	for err, name := range lifeErrors {
+		if errors.Is(eff.Err, err) {
+			return name
+		}
+	}
+	switch {
+	case eff.Err != nil:
+		return eff.Err.Error()
+	case eff.Write && eff.Acquired == (ev.Kind == EventClaim):
+		return next.State(lifeNow).String()
+	case eff.Acquired || eff.Write:
+		return "acquired and written do not fit"
+	case ev.Kind == EventClaim:
+		return "-"
+	}
+	return "="
+}
+
+func TestLife(t *testing.T) {
+	table := cells(t)
+	if got, want := slices.Sorted(maps.Keys(table)), slices.Sorted(maps.Keys(lifeRows)); !slices.Equal(got, want) {
+		t.Fatalf("the table has the states\n%q, want\n%q", got, want)
+	}
+	reached := map[State]map[EventKind]bool{}
+	for state, row := range lifeRows {
+		if got, want := slices.Sorted(maps.Keys(table[state])), slices.Sorted(maps.Keys(lifeEvents)); !slices.Equal(got, want) {
+			t.Fatalf("the table has the events\n%q, want\n%q", got, want)
+		}
+		for name, ev := range lifeEvents {
+			ev.Attempt = mine
+			if reached[row.State(lifeNow)] == nil {
+				reached[row.State(lifeNow)] = map[EventKind]bool{}
+			}
+			reached[row.State(lifeNow)][ev.Kind] = true
+			next, eff := Next(row, lifeNow, ev)
+			if got := cell(ev, next, eff); got != table[state][name] {
+				t.Errorf("%s, %s: got %s, want %s", state, name, got, table[state][name])
+			}
+			holdsAlways(t, state+", "+name, row, ev, next, eff)
+		}
+	}
+	for state := Vacant; state <= Expired; state++ {
+		for kind := EventClaim; kind <= EventSettleCannotHappen; kind++ {
+			if !reached[state][kind] {
+				t.Errorf("no row of the table meets event %d in state %v", kind, state)
+			}
+		}
+	}
+}
+
+// holdsAlways checks what is true of every transition.
+func holdsAlways(t *testing.T, name string, row Row, ev Event, next Row, eff Effect) {
+	t.Helper()
+	if !eff.Write && !reflect.DeepEqual(next, row) {
+		t.Errorf("%s: the row changed without a write", name)
+	}
+	if eff.Write && eff.Err != nil {
+		t.Errorf("%s: the row is written although the answer is %v", name, eff.Err)
+	}
+	if next.Fence < row.Fence {
+		t.Errorf("%s: the fence fell from %d to %d", name, row.Fence, next.Fence)
+	}
+	if s := row.State(lifeNow); (s == Done || s == Expired) && eff.Write {
+		t.Errorf("%s: a finished row was written", name)
+	}
+	again, repeated := Next(next, lifeNow, ev)
+	if !reflect.DeepEqual(again, next) || !errors.Is(repeated.Err, eff.Err) || repeated.Acquired != eff.Acquired {
+		t.Errorf("%s: the repeat answers %+v after %+v, or changes the row", name, repeated, eff)
+	}
+	if _, keep := next.Purge(next.Until + 1<<40); next.Phase == PhaseRunning && !keep {
+		t.Errorf("%s: an unfinished row may be purged", name)
+	}
+}
+
+// TestLifeOfUnknownEvents: a kind that Next does not know changes nothing.
+func TestLifeOfUnknownEvents(t *testing.T) {
+	row := lifeRows["mine"]
+	next, eff := Next(row, lifeNow, Event{Kind: EventSettleCannotHappen + 1, Attempt: mine})
+	if eff.Err == nil || eff.Write || !reflect.DeepEqual(next, row) {
+		t.Errorf("an unknown event: %+v", eff)
+	}
+}
+
+// TestTakeOverKeepsTheFirstClaim: what the first claim said stays, and what was
+// known of the lost attempt goes: its end, its last word, who looked into it.
+func TestTakeOverKeepsTheFirstClaim(t *testing.T) {
+	lost := held(stepped(abandoned(running(other, Stepped, lifeNow))))
+	got, eff := Next(lost, lifeNow, Event{Kind: EventClaim, Attempt: mine, Claim: &ClaimRequest{
+		Policy: Opaque, Route: "another", Request: []byte("another"), Lease: time.Second, TakeOver: lifeFence,
+	}})
+	want := lost
+	want.Attempt, want.Fence, want.Tries = mine, lifeFence+1, 2
+	want.Ended, want.Last, want.Holder, want.HeldUntil = "", nil, AttemptID{}, 0
+	want.Since, want.Until = lifeNow, lifeNow.Add(time.Second)
+	if !eff.Acquired || !reflect.DeepEqual(got, want) {
+		t.Errorf("takeover: %+v\ngot  %+v\nwant %+v", eff, got, want)
+	}
+}
+
+// TestLeaseNeverShortens: neither a repeated claim nor a heartbeat brings the
+// end of a lease nearer, and both move it away.
+func TestLeaseNeverShortens(t *testing.T) {
+	far := lifeNow.Add(time.Minute)
+	for _, lease := range []time.Duration{0, time.Second, time.Hour} {
+		for _, ev := range []Event{
+			{Kind: EventClaim, Attempt: mine, Claim: &ClaimRequest{Lease: lease}},
+			{Kind: EventExtend, Attempt: mine, For: lease},
+		} {
+			next, _ := Next(running(mine, Opaque, far), lifeNow, ev)
+			if want := max(far, lifeNow.Add(lease)); next.Until != want {
+				t.Errorf("event %d for %v moved the end from %d to %d, want %d", ev.Kind, lease, far, next.Until, want)
+			}
+		}
+	}
+}
+
+// TestFenceOfAClaim: the clock where it is ahead, and else one more than before.
+func TestFenceOfAClaim(t *testing.T) {
+	for before, want := range map[Fence]Fence{
+		0: Fence(lifeNow), Fence(lifeNow) - 1: Fence(lifeNow), Fence(lifeNow): Fence(lifeNow) + 1, lifeFence: lifeFence + 1,
+	} {
+		next, _ := Next(Row{Fence: before}, lifeNow, Event{Kind: EventClaim, Attempt: mine, Claim: &ClaimRequest{}})
+		if next.Fence != want {
+			t.Errorf("after the fence %d came %d, want %d", before, next.Fence, want)
+		}
+	}
+}
+
+// TestLossCountsFromTheEndOfTheLease, whether the owner said so or not.
+func TestLossCountsFromTheEndOfTheLease(t *testing.T) {
+	row, end := running(mine, Opaque, lifeNow), lifeNow.Add(time.Minute)
+	if rec := row.Record(end); rec.Since != time.Minute || rec.Reason != ReasonKilled {
+		t.Errorf("a minute after its lease the record is lost for %v, reason %q", rec.Since, rec.Reason)
+	}
+	late, _ := Next(row, lifeNow.Add(time.Second), Event{Kind: EventAbandon, Attempt: mine})
+	if rec := late.Record(end); rec.Since != time.Minute || rec.Reason != ReasonError {
+		t.Errorf("abandoned late, the record is lost for %v, reason %q", rec.Since, rec.Reason)
+	}
+	early, _ := Next(running(mine, Opaque, end), lifeNow, Event{Kind: EventAbandon, Attempt: mine, Reason: ReasonPanic})
+	if rec := early.Record(end); rec.Since != time.Minute || rec.Reason != ReasonPanic {
+		t.Errorf("abandoned early, the record is lost for %v, reason %q", rec.Since, rec.Reason)
+	}
+}
+
+// TestRecord: which durations and payloads are told in which state.
+func TestRecord(t *testing.T) {
+	now := lifeNow
+	for _, c := range []struct {
+		row  Row
+		want Record
+	}{
+		{Row{}, Record{}},
+		{lifeRows["released by me"], Record{Fence: lifeFence}},
+		{lifeRows["gone, by me"], Record{Fence: lifeFence}},
+		{
+			running(mine, Stepped, now+5),
+			Record{State: Running, Policy: Stepped, Request: []byte("q"), Since: now.Sub(2), LeaseLeft: 5 * time.Microsecond},
+		},
+		{finished(mine, now+5, now+9), Record{State: Done, Answer: []byte("a"), Since: now.Sub(2), RetainLeft: 5 * time.Microsecond}},
+		{finished(mine, now-5, now+9), Record{State: Expired, Since: 5 * time.Microsecond}},
+	} {
+		if c.want.State != Vacant {
+			c.want.Route, c.want.Attempt, c.want.Fence, c.want.Tries, c.want.Age = "r", mine, lifeFence, 1, now.Sub(1)
+		}
+		if got := c.row.Record(now); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("got  %+v\nwant %+v", got, c.want)
+		}
+	}
+}
+
+// TestPurge: what may go, and when.
+func TestPurge(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		row          Row
+		at           Instant
+		keep, answer bool
+	}{
+		{"never seen", Row{}, lifeNow, false, false},
+		{"released, in its time", Row{Until: lifeNow + 1, Attempt: mine}, lifeNow, true, false},
+		{"released, over", Row{Until: lifeNow, Attempt: mine}, lifeNow, false, false},
+		{"lost for long", running(mine, Opaque, 0), lifeNow + 1<<50, true, false},
+		{"abandoned for long", abandoned(running(mine, Rerunnable, 0)), lifeNow + 1<<50, true, false},
+		{"done", finished(mine, lifeNow+1, lifeNow+1), lifeNow, true, true},
+		{"expired", finished(mine, lifeNow, lifeNow+1), lifeNow, true, false},
+		{"gone", finished(mine, lifeNow, lifeNow), lifeNow, false, false},
+		{"no tombstone, in retention", finished(mine, lifeNow+1, lifeNow-1), lifeNow, true, true},
+	} {
+		next, keep := c.row.Purge(c.at)
+		if keep != c.keep || keep && (next.Answer != nil) != c.answer {
+			t.Errorf("%s: keep %v with answer %q, want %v with one %v", c.name, keep, next.Answer, c.keep, c.answer)
+		}
+	}
+}
