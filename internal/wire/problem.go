@@ -31,6 +31,12 @@ const (
 	CodeUnauthenticated = "unauthenticated"
 	// CodeCallerUnavailable: whose key it is could not be found out just now.
 	CodeCallerUnavailable = "caller-unavailable"
+	// CodeUpstreamUnreachable: the sidecar did not reach the application, and
+	// nothing was sent to it (rule P2).
+	CodeUpstreamUnreachable = "upstream-unreachable"
+	// CodeAmbiguousPath: the sidecar and the application could read the
+	// request's path or method as two different ones (rule P10).
+	CodeAmbiguousPath = "ambiguous-path"
 )
 
 // Retry says whether sending the same request again can make a difference.
@@ -71,6 +77,8 @@ var problemTypes = [...]ProblemType{
 	{CodeRequestIncomplete, 400, "The request body is incomplete", RetryUnsaid},
 	{CodeUnauthenticated, 401, "The caller is not authenticated", RetryUnsaid},
 	{CodeCallerUnavailable, 503, "The caller cannot be identified at the moment", RetryUnsaid},
+	{CodeUpstreamUnreachable, 502, "The application could not be reached", RetryUseful},
+	{CodeAmbiguousPath, 400, "The path or method can be read in more than one way", RetryUseless},
 }
 
 // ProblemTypes returns every kind of refusal, for those who list them.

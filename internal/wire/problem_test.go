@@ -13,7 +13,7 @@ func TestProblemTypes(t *testing.T) {
 		"outcome-unknown": 409, "replay-unavailable": 409, "key-expired": 409,
 		"too-many-unsettled": 429, "answer-too-large": 500, "store-unavailable": 503,
 		"request-too-large": 413, "request-incomplete": 400, "unauthenticated": 401,
-		"caller-unavailable": 503,
+		"caller-unavailable": 503, "upstream-unreachable": 502, "ambiguous-path": 400,
 	}
 	for _, p := range ProblemTypes() {
 		if status, ok := want[p.Code]; !ok || status != p.Status {

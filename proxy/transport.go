@@ -1,0 +1,147 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// transport sends each request to the upstream at most once, whatever happens.
+//
+// http.Transport's own RoundTrip does not: it takes a request with an
+// Idempotency-Key for one that may be repeated, and sends it again by itself
+// when a reused connection dies (rule P1), also for HTTP/2, where a graceful
+// GOAWAY is enough. The ways round that within it, a body that cannot be read
+// again or a header under another spelling, rest on details. Here the request
+// goes through [http.ClientConn], which is one connection and has no notion of
+// repeating; which connection is for pool.go to say.
+//
+// Upstream requests are never repeated, not even a GET: an upstream that needs
+// that needs it from its client.
+type transport struct {
+	target target
+	limits Limits
+	base   *http.Transport // dials and speaks; its own pool is never used
+	pool   *pool
+}
+
+// newTransport connects to nothing yet. tlsConfig may be nil.
+func newTransport(t target, limits Limits, tlsConfig *tls.Config, now func() time.Time) *transport {
+	tr := &transport{target: t, limits: limits}
+	dialer := &net.Dialer{Timeout: limits.Dial}
+	tr.base = &http.Transport{
+		// Environment variables do not decide where protected requests go.
+		Proxy: nil,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			wire := &wireConn{Conn: c, now: now, stall: limits.AnswerBody, last: now()}
+			if slot, ok := ctx.Value(wireSlot{}).(*wireSlot); ok {
+				slot.wire = wire
+			}
+			return wire, nil
+		},
+		TLSClientConfig:       tlsConfig.Clone(),
+		TLSHandshakeTimeout:   limits.TLSHandshake,
+		DisableCompression:    true, // what the client did not ask for is not decoded for it
+		ResponseHeaderTimeout: max(limits.AnswerHeader, 0),
+		ExpectContinueTimeout: time.Second,
+		// A negative number would mean the default here.
+		MaxResponseHeaderBytes: max(limits.MaxAnswerHeader, 1),
+		Protocols:              t.protocols(),
+		// HTTP/2 connections are shared by many: a dead one is found out by ping.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
+	}
+	tr.pool = newPool(now, limits.MaxIdle, tr.open)
+	tr.pool.sharing = t.h2c
+	return tr
+}
+
+// wireSlot is how the dialer hands the connection below TLS to who asked for it.
+type wireSlot struct{ wire *wireConn }
+
+// open makes a connection to the upstream, handshake included.
+func (t *transport) open(ctx context.Context) (*http.ClientConn, *wireConn, error) {
+	slot := new(wireSlot)
+	ctx = context.WithValue(ctx, wireSlot{}, slot)
+	cc, err := t.base.NewClientConn(ctx, t.target.scheme, t.target.address)
+	if err != nil {
+		return nil, nil, err
+	}
+	return cc, slot.wire, nil
+}
+
+// RoundTrip sends the request once. Its error is always a [*SendError]. An
+// answer's body must be read to its end or closed; a pause in it that is longer
+// than the limit ends it with a *SendError too.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	c, err := t.pool.take(req.Context())
+	if err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, &SendError{Timeout: isTimeout(err), Err: err}
+	}
+	s := newSend(c)
+	// The context ends with the answer: its cancellation is what stops a body
+	// that has stalled.
+	ctx, cancel := context.WithCancelCause(s.watch(req.Context()))
+	res, err := c.http.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		failure := s.failed(err)
+		cancel(err)
+		t.pool.giveBack(c)
+		return nil, failure
+	}
+	res.Request = req
+	t.noteKeepAlive(c, res)
+	done := func() {
+		cancel(errAnswerEnded)
+		t.pool.giveBack(c)
+	}
+	if rwc, ok := res.Body.(readWriteCloser); ok && isUpgraded(res) {
+		res.Body = newTunnelBody(rwc, t.limits.StreamIdle, done)
+		return res, nil
+	}
+	res.Body = newAnswerBody(res, t.pause(res), cancel, done)
+	return res, nil
+}
+
+var errAnswerEnded = errors.New("umavez: the answer has ended")
+
+// pause is how long an answer's body may be silent.
+func (t *transport) pause(res *http.Response) time.Duration {
+	if isStream(res.Header) {
+		return t.limits.StreamIdle
+	}
+	return t.limits.AnswerBody
+}
+
+// noteKeepAlive reads how long the upstream keeps an idle connection, if it says
+// so: `Keep-Alive: timeout=5`, in whole seconds (rule P11).
+func (t *transport) noteKeepAlive(c *conn, res *http.Response) {
+	for _, line := range res.Header["Keep-Alive"] {
+		for part := range strings.SplitSeq(line, ",") {
+			name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+			if !strings.EqualFold(strings.TrimSpace(name), "timeout") {
+				continue
+			}
+			seconds, err := strconv.ParseUint(strings.Trim(value, ` "`), 10, 31)
+			if err != nil {
+				continue
+			}
+			// Zero means "not said" in the pool; an upstream that says 0 keeps nothing.
+			t.pool.announce(c, max(time.Duration(seconds)*time.Second, 1))
+		}
+	}
+}
+
+// close closes the connections that nobody uses; the others end with their use.
+func (t *transport) close() { t.pool.close() }
