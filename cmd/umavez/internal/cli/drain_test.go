@@ -194,6 +194,44 @@ func TestDrainWaitsForOperationsWithoutAClient(t *testing.T) {
 	}
 }
 
+// TestDrainOverHTTP2: a connection without requests holds nothing up, and one
+// with a running operation stays until that has been answered.
+func TestDrainOverHTTP2(t *testing.T) {
+	b := newBank(t, true)
+	p := start(t, protect(b, "memory:")...)
+	client := func() *http.Client {
+		tr := &http.Transport{Protocols: new(http.Protocols)}
+		tr.Protocols.SetUnencryptedHTTP2(true)
+		t.Cleanup(tr.CloseIdleConnections)
+		return &http.Client{Transport: tr}
+	}
+	b.leave <- struct{}{}
+	if a, err := post(client(), p.URL+"/pagamentos", "idle", `1`); err != nil || a.status != http.StatusCreated {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	<-b.entered
+	done := make(chan answer, 1)
+	go func() {
+		a, err := post(client(), p.URL+"/pagamentos", "running", `2`)
+		if err != nil {
+			a.body = err.Error()
+		}
+		done <- a
+	}()
+	<-b.entered
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "the listener is closed", func() bool { return refusesConnections(p) })
+	b.leave <- struct{}{}
+	if a := <-done; a.status != http.StatusCreated || a.body != `{"charged":2}` {
+		t.Errorf("the running operation's client got %+v", a)
+	}
+	if code := p.ExitCode(); code != 0 {
+		t.Errorf("exit status %d, want 0", code)
+	}
+}
+
 // TestDrainEndsInTime: what does not end within --drain is left, said in the
 // log by record ID, and the exit status is 1.
 func TestDrainEndsInTime(t *testing.T) {

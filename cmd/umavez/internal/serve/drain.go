@@ -54,12 +54,6 @@ func (p *process) drain(now context.Context) error {
 	// The server first: while it has requests, the engine must take their claims.
 	served := p.clients.Shutdown(ctx)
 	left := p.engine.Close(ctx)
-	if served != nil || left != nil {
-		_ = p.clients.Close() // cuts what is left; the process ends anyway
-	}
-	if p.admin != nil {
-		_ = p.admin.Close()
-	}
 	err := p.unfinished(now, served, left)
 	p.log.Info("drained", "complete", err == nil)
 	return err

@@ -55,12 +55,18 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer, hooks Hooks) (err er
 
 	var end context.CancelFunc
 	p.life, end = context.WithCancel(context.WithoutCancel(ctx))
-	defer func() { end(); p.background.Wait() }()
+	defer end()
 	closeStore, err := p.openEngine(stop, hooks)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeStore()) }()
+	// In this order: what runs beside the requests uses the store.
+	defer func() {
+		end()
+		p.closeServers()
+		p.background.Wait()
+		err = errors.Join(err, closeStore())
+	}()
 	p.inBackground(func() {
 		if err := p.engine.Run(p.life); err != nil && p.life.Err() == nil {
 			p.log.Error("housekeeping ended", "error", err)
@@ -168,6 +174,16 @@ func (p *process) serve(serve func(net.Listener) error, l net.Listener, failed c
 			failed <- fmt.Errorf("umavez: %s: %w", l.Addr(), err)
 		}
 	})
+}
+
+// closeServers cuts what is still connected. After a drain there is nothing but
+// the admin address.
+func (p *process) closeServers() {
+	for _, s := range []*http.Server{p.clients, p.admin} {
+		if s != nil {
+			_ = s.Close() // an error means that a socket was closed already
+		}
+	}
 }
 
 func (p *process) inBackground(f func()) { p.background.Go(f) }
