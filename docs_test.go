@@ -4,8 +4,11 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/umavez/umavez/internal/wire"
 )
 
 // This file keeps the documents true where a machine can tell: the tests they
@@ -107,6 +110,56 @@ func hasPrefix(names map[string]bool, prefix string) bool {
 		}
 	}
 	return false
+}
+
+// problemRow is a row of the table of refusals in docs/http.md.
+var problemRow = regexp.MustCompile("(?m)^\\| `([a-z-]+)`(?: \\(not yet\\))? \\| (\\d{3}) \\|")
+
+// TestEveryProblemIsDocumented: the table of refusals has each code, and no other.
+func TestEveryProblemIsDocumented(t *testing.T) {
+	documented := map[string]string{}
+	for _, row := range problemRow.FindAllStringSubmatch(readDoc(t, "docs/http.md"), -1) {
+		documented[row[1]] = row[2]
+	}
+	for _, problem := range wire.ProblemTypes() {
+		if got, want := documented[problem.Code], strconv.Itoa(problem.Status); got != want {
+			t.Errorf("docs/http.md says %q for %s, which is %s", got, problem.Code, want)
+		}
+		delete(documented, problem.Code)
+	}
+	for code := range documented {
+		t.Errorf("docs/http.md has a code %s that does not exist", code)
+	}
+}
+
+// required is a direct dependency in a go.mod.
+var required = regexp.MustCompile(`(?m)^(?:require )?\t?([a-z0-9.-]+\.[a-z]+/\S+) (v\S+)$`)
+
+// dependencyRow is the beginning of a row in the table of dependencies.
+var dependencyRow = regexp.MustCompile("\\| `([a-z0-9.-]+\\.[a-z]+/\\S+)` v")
+
+// TestEveryDependencyHasItsReason: CONTRIBUTING.md names each direct dependency
+// at the version that is used, and no other.
+func TestEveryDependencyHasItsReason(t *testing.T) {
+	const doc = "CONTRIBUTING.md"
+	text := readDoc(t, doc)
+	_, modules := loadTree(t)
+	left := text
+	for dir, mod := range modules {
+		for _, found := range required.FindAllStringSubmatch(mod, -1) {
+			if strings.HasPrefix(found[1], ourModule) {
+				continue
+			}
+			row := "| `" + found[1] + "` " + found[2] + " | "
+			if !strings.Contains(text, row) {
+				t.Errorf("%s/go.mod requires %s %s, and %s has no row %q for it", dir, found[1], found[2], doc, row)
+			}
+			left = strings.ReplaceAll(left, row, "")
+		}
+	}
+	for _, row := range dependencyRow.FindAllStringSubmatch(left, -1) {
+		t.Errorf("%s has a row for %s, which no go.mod requires", doc, row[1])
+	}
 }
 
 // link is a link of Markdown to a file of this tree.
