@@ -94,12 +94,15 @@ func (a *Attempt) Context() context.Context { return a.ctx }
 // Stop cancels the context of an attempt that has ended, for what runs on after
 // its end: a stream whose client has left. Before the end it does nothing.
 func (a *Attempt) Stop(cause error) {
-	a.mu.Lock()
-	ended := a.ended
-	a.mu.Unlock()
-	if ended {
+	if a.hasEnded() {
 		a.cancel(cause)
 	}
+}
+
+func (a *Attempt) hasEnded() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ended
 }
 
 // Lease names the attempt's hold on its record.
@@ -130,10 +133,7 @@ func (a *Attempt) Abandon(reason Reason, last []byte) error {
 // Note keeps what is known of an answer that goes out live, before it ends. It
 // answers when the store does, and waits for it as long as a save.
 func (a *Attempt) Note(last []byte) error {
-	a.mu.Lock()
-	ended := a.ended
-	a.mu.Unlock()
-	if ended {
+	if a.hasEnded() {
 		return ErrEnded
 	}
 	e := a.eng

@@ -105,8 +105,14 @@ func (e *Engine) unfinished() *UnfinishedError {
 	e.backlog.mu.Unlock()
 	e.keeper.mu.Lock()
 	for _, a := range e.keeper.heap {
-		if !waiting[a] {
-			left.Running = append(left.Running, Unfinished{Lease: a.lease, Route: a.op.Route})
+		u := Unfinished{Lease: a.lease, Route: a.op.Route}
+		switch {
+		case waiting[a]:
+		case a.hasEnded():
+			// Its end is being tried just now, so the backlog does not hold it.
+			left.Waiting = append(left.Waiting, u)
+		default:
+			left.Running = append(left.Running, u)
 		}
 	}
 	e.keeper.mu.Unlock()
