@@ -11,6 +11,7 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/umavez/umavez v0.0.0
 	github.com/umavez/umavez/store/sqlitestore v0.0.0
+	modernc.org/sqlite v1.62.0
 )
 
 require (
@@ -31,7 +32,6 @@ require (
 	modernc.org/libc v1.80.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
-	modernc.org/sqlite v1.62.0 // indirect
 )
 
 replace (
