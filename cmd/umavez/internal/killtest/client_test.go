@@ -65,6 +65,7 @@ type client struct {
 
 	mu       sync.Mutex
 	received map[string][]answer
+	cut      map[string]bool // keys with an attempt that a death broke off
 	problems []string
 }
 
@@ -74,6 +75,7 @@ func newClient(at *place) *client {
 		http:     &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}, Timeout: 30 * time.Second},
 		at:       at,
 		received: make(map[string][]answer),
+		cut:      make(map[string]bool),
 	}
 }
 
@@ -114,6 +116,7 @@ func (c *client) settle(stop <-chan struct{}, key string) outcome {
 		a, err := c.attempt(url, key)
 		if err != nil {
 			// The process died under the attempt: another one will come.
+			c.broke(key)
 			select {
 			case <-moved:
 				continue
@@ -142,6 +145,12 @@ func (c *client) keep(key string, a answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.received[key] = append(c.received[key], a)
+}
+
+func (c *client) broke(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut[key] = true
 }
 
 func (c *client) complain(format string, args ...any) {
