@@ -17,8 +17,8 @@ import (
 //	     └── happen any more ──────────
 //
 // memstore and sqlitestore run it as it stands. Every other store is held
-// against it by storetest. TestLife searches everything that can happen to a
-// key for a few attempts.
+// against it by storetest. TestLife goes through every event in every state,
+// and TestLifeKeepsItsPromises searches all that can come of a few attempts.
 
 // EventKind names a transition.
 type EventKind uint8
