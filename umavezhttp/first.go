@@ -68,8 +68,15 @@ func (rec *recording) putLength() {
 	}
 }
 
+// unflushed is up to how much net/http holds back in HTTP/1 before it sends a
+// header: an answer that ends within has a length, and no trailers that were not
+// announced.
+const unflushed = 2048
+
 // listTrailers takes down the trailers: those that the header announced, and
-// those that net/http knows by their prefix.
+// those that net/http knows by their prefix. For the latter it looks through the
+// handler's header only when net/http would, too: a goroutine that outlives its
+// handler may be writing into it.
 func (rec *recording) listTrailers() {
 	for _, f := range rec.fields {
 		if f.name != "Trailer" {
@@ -83,6 +90,9 @@ func (rec *recording) listTrailers() {
 				}
 			}
 		}
+	}
+	if rec.mode == holding && rec.tape.length <= unflushed && rec.call.r.ProtoMajor < 2 {
+		return
 	}
 	for name, values := range rec.header {
 		if len(name) > len(http.TrailerPrefix) && strings.HasPrefix(name, http.TrailerPrefix) && len(values) > 0 {

@@ -140,8 +140,12 @@ func (c *call) write(v *view, replayed, unknown bool) {
 		case kindOrigin:
 			foreign = list[0] != c.origin
 		case kindField:
-			if !foreign || !strings.HasPrefix(r.name, "Access-Control-") {
-				h[r.name] = list
+			switch {
+			case foreign && strings.HasPrefix(r.name, "Access-Control-"):
+			case r.count == 0 && r.name != "Content-Type":
+				delete(h, r.name)
+			default:
+				h[r.name] = list // a Content-Type without values keeps net/http from guessing
 			}
 		case kindTrailer:
 			trailers = true
