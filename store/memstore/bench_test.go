@@ -51,37 +51,42 @@ func BenchmarkFirst(b *testing.B) {
 	}
 }
 
-// BenchmarkReplay is what a done key costs: one claim that is answered.
-func BenchmarkReplay(b *testing.B) {
+// replayKeys is how many done keys the replays go round.
+const replayKeys = 1024
+
+func doneKeys(b *testing.B) *memstore.Store {
+	b.Helper()
 	s := memstore.New(memstore.Options{})
-	const keys = 1024
-	for n := range uint64(keys) {
+	for n := range uint64(replayKeys) {
 		finish(b, s, n, benchAnswer)
 	}
-	ctx := context.Background()
 	b.ReportAllocs()
+	return s
+}
+
+// replay claims the nth of them in turn.
+func replay(b *testing.B, s *memstore.Store, n uint64) {
+	b.Helper()
+	rec, acquired, err := s.Claim(context.Background(), numbered(n%replayKeys), request(n+replayKeys))
+	if err != nil || acquired || rec.State != umavez.Done {
+		b.Fatalf("claim of a done key: %v, acquired %v, error %v", rec.State, acquired, err)
+	}
+}
+
+// BenchmarkReplay is what a done key costs: one claim that is answered.
+func BenchmarkReplay(b *testing.B) {
+	s := doneKeys(b)
 	for n := uint64(0); b.Loop(); n++ {
-		rec, acquired, err := s.Claim(ctx, numbered(n%keys), request(n+keys))
-		if err != nil || acquired || rec.State != umavez.Done {
-			b.Fatalf("claim of a done key: %v, acquired %v, error %v", rec.State, acquired, err)
-		}
+		replay(b, s, n)
 	}
 }
 
 // BenchmarkReplayParallel has all processors ask for the same keys.
 func BenchmarkReplayParallel(b *testing.B) {
-	s := memstore.New(memstore.Options{})
-	const keys = 1024
-	for n := range uint64(keys) {
-		finish(b, s, n, benchAnswer)
-	}
-	ctx := context.Background()
-	b.ReportAllocs()
+	s := doneKeys(b)
 	b.RunParallel(func(pb *testing.PB) {
 		for n := uint64(0); pb.Next(); n++ {
-			if rec, _, _ := s.Claim(ctx, numbered(n%keys), request(n+keys)); rec.State != umavez.Done {
-				b.Fatalf("claim of a done key: %v", rec.State)
-			}
+			replay(b, s, n)
 		}
 	})
 }

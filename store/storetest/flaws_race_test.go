@@ -1,0 +1,73 @@
+package storetest
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/umavez/umavez"
+)
+
+// meeting lets a call on a key wait, between reading and writing, until another
+// one has read the same; alone, for a moment only.
+func meeting() func(umavez.ID) {
+	var mu sync.Mutex
+	waiting := map[umavez.ID]chan struct{}{}
+	return func(id umavez.ID) {
+		mu.Lock()
+		if other, ok := waiting[id]; ok {
+			delete(waiting, id)
+			mu.Unlock()
+			close(other)
+			return
+		}
+		mine := make(chan struct{})
+		waiting[id] = mine
+		mu.Unlock()
+		moment := time.NewTimer(2 * time.Millisecond)
+		defer moment.Stop()
+		select {
+		case <-mine:
+		case <-moment.C:
+			mu.Lock()
+			if waiting[id] == mine {
+				delete(waiting, id)
+			}
+			mu.Unlock()
+		}
+	}
+}
+
+// deleteLater empties a released key a second time, when somebody else has
+// claimed it, or after a moment.
+func deleteLater(s *bent, id umavez.ID, ev umavez.Event) {
+	if ev.Kind != umavez.EventRelease {
+		return
+	}
+	moment, cancel := context.WithTimeout(context.Background(), 2*time.Millisecond)
+	defer cancel()
+	for claimed := false; !claimed && moment.Err() == nil; runtime.Gosched() {
+		s.mu.Lock()
+		claimed = s.rows[id].Phase == umavez.PhaseRunning
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.rows, id)
+}
+
+// raceFlaws are of stores that are right as long as one call comes at a time.
+var raceFlaws = []flaw{
+	{
+		"a call reads and then writes", func() bend { return bend{between: meeting()} },
+		[]string{
+			"race/vacant key", "race/lost record", "race/released key", "race/many keys", "race/two answers",
+			"race/complete against takeover", "race/heartbeat against takeover", "settings/concurrent callers agree",
+		},
+	},
+	{
+		"a release deletes the row it has emptied, whoever has it by then", func() bend { return bend{then: deleteLater} },
+		[]string{"race/release against claim"},
+	},
+}
