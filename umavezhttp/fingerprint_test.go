@@ -1,0 +1,608 @@
+package umavezhttp
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/umavez/umavez"
+)
+
+var testKey = [32]byte{1, 2, 3}
+
+// limits are the defaults, which most tests do not care about.
+func limits(opt fingerprintOptions) fingerprintOptions {
+	opt.MaxDecoded = orDefault(opt.MaxDecoded, defaultMaxBody)
+	opt.MaxRatio = orDefault(opt.MaxRatio, defaultMaxRatio)
+	return opt
+}
+
+func mustPrints(t testing.TB, opt fingerprintOptions, formerly ...fingerprintOptions) *fingerprinter {
+	t.Helper()
+	f, err := newFingerprinter(opt, formerly...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// sent is a request as a client sends it: its first line's target, its content
+// type, and other headers as name and value pairs.
+func sent(method, target, contentType string, headers ...string) *http.Request {
+	r := httptest.NewRequest(method, target, nil)
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	return r
+}
+
+const jsonType = "application/json"
+
+func payment(body string, headers ...string) umavez.Fingerprint {
+	f, err := newFingerprinter(limits(fingerprintOptions{}))
+	if err != nil {
+		panic(err)
+	}
+	return f.sum(&testKey, sent("POST", "/pagamentos", jsonType, headers...), []byte(body))
+}
+
+func TestF3_WhatCounts(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{Headers: []string{"X-Conta"}, Host: true}))
+	body := `{"valor": 100}`
+	base := f.sum(&testKey, sent("POST", "/pagamentos?moeda=brl", jsonType), []byte(body))
+	host := sent("POST", "/pagamentos?moeda=brl", jsonType)
+	host.Host = "outra.example"
+	for name, tc := range map[string]struct {
+		r       *http.Request
+		body    string
+		differs []string
+	}{
+		"the method":           {sent("PATCH", "/pagamentos?moeda=brl", jsonType), body, []string{"method"}},
+		"the path":             {sent("POST", "/pagamentos/7?moeda=brl", jsonType), body, []string{"path"}},
+		"a slash":              {sent("POST", "/pagamentos/?moeda=brl", jsonType), body, []string{"path"}},
+		"the path's case":      {sent("POST", "/Pagamentos?moeda=brl", jsonType), body, []string{"path"}},
+		"the path's escapes":   {sent("POST", "/pagament%6Fs?moeda=brl", jsonType), body, []string{"path"}},
+		"the query":            {sent("POST", "/pagamentos?moeda=usd", jsonType), body, []string{"query"}},
+		"the query's order":    {sent("POST", "/pagamentos?moeda=brl&a", jsonType), body, []string{"query"}},
+		"no query":             {sent("POST", "/pagamentos", jsonType), body, []string{"query"}},
+		"the media type":       {sent("POST", "/pagamentos?moeda=brl", "application/x+json"), body, []string{"type"}},
+		"the charset":          {sent("POST", "/pagamentos?moeda=brl", jsonType+";charset=utf-8"), body, []string{"type"}},
+		"a value":              {sent("POST", "/pagamentos?moeda=brl", jsonType), `{"valor": 101}`, []string{"body"}},
+		"no body":              {sent("POST", "/pagamentos?moeda=brl", jsonType), ``, []string{"body"}},
+		"a named header":       {sent("POST", "/pagamentos?moeda=brl", jsonType, "X-Conta", "1"), body, []string{"headers"}},
+		"the host":             {host, body, []string{"host"}},
+		"the path and a value": {sent("POST", "/x?moeda=brl", jsonType), `{"valor": 101}`, []string{"path", "body"}},
+	} {
+		got := f.sum(&testKey, tc.r, []byte(tc.body))
+		if got.Sum == base.Sum {
+			t.Errorf("%s does not count", name)
+		}
+		if d := differs(base, got); !slices.Equal(d, tc.differs) {
+			t.Errorf("%s: %q differs, want %q", name, d, tc.differs)
+		}
+	}
+	for name, r := range map[string]*http.Request{
+		"nothing":             sent("POST", "/pagamentos?moeda=brl", jsonType),
+		"an unnamed header":   sent("POST", "/pagamentos?moeda=brl", jsonType, "User-Agent", "x", "Authorization", "Bearer new"),
+		"the type's case":     sent("POST", "/pagamentos?moeda=brl", "Application/JSON"),
+		"another parameter":   sent("POST", "/pagamentos?moeda=brl", jsonType+"; profile=x"),
+		"the host's case":     sent("POST", "http://EXAMPLE.com/pagamentos?moeda=brl", jsonType),
+		"the request's scope": sent("POST", "/pagamentos?moeda=brl", jsonType, "Idempotency-Key", "k"),
+	} {
+		got := f.sum(&testKey, r, []byte(body))
+		if got != base {
+			t.Errorf("%s counts: %q", name, differs(base, got))
+		}
+	}
+}
+
+func TestF3_PartsDoNotRunIntoEachOther(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{Headers: []string{"X-A", "X-B"}}))
+	seen := map[umavez.Fingerprint]string{}
+	for name, r := range map[string]*http.Request{
+		"a, b":         sent("POST", "/", "", "X-A", "a", "X-B", "b"),
+		"ab":           sent("POST", "/", "", "X-A", "ab"),
+		", ab":         sent("POST", "/", "", "X-B", "ab"),
+		"a b":          sent("POST", "/", "", "X-A", "a", "X-A", "b"),
+		"b a":          sent("POST", "/", "", "X-A", "b", "X-A", "a"),
+		"a, b joined":  sent("POST", "/", "", "X-A", "a, b"),
+		"empty":        sent("POST", "/", "", "X-A", ""),
+		"none":         sent("POST", "/", ""),
+		"in the query": sent("POST", "/?ab", ""),
+		"in the path":  sent("POST", "/ab", ""),
+	} {
+		got := f.sum(&testKey, r, nil)
+		if other, ok := seen[got]; ok {
+			t.Errorf("%q and %q are the same request", name, other)
+		}
+		seen[got] = name
+	}
+}
+
+// TestF3_HostDoesNotCountByDefault: a client that fails over to another address
+// must get its replay.
+func TestF3_HostDoesNotCountByDefault(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{}))
+	a, b := sent("POST", "/", ""), sent("POST", "/", "")
+	a.Host, b.Host = "10.0.0.1:8081", "10.0.0.2:8081"
+	if f.sum(&testKey, a, nil) != f.sum(&testKey, b, nil) {
+		t.Error("the host counts")
+	}
+}
+
+// TestF3_PathAsReceived: what an outer handler does to r.URL changes nothing.
+func TestF3_PathAsReceived(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{}))
+	sumOf := func(target string) (fp umavez.Fingerprint) {
+		h := http.StripPrefix("/v1", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { fp = f.sum(&testKey, r, nil) }))
+		mux := http.NewServeMux()
+		mux.Handle("/v1/", h)
+		mux.Handle("/v2/", http.StripPrefix("/v2", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { fp = f.sum(&testKey, r, nil) })))
+		mux.ServeHTTP(httptest.NewRecorder(), sent("POST", target, ""))
+		return fp
+	}
+	direct := f.sum(&testKey, sent("POST", "/v1/pagamentos?a=1", ""), nil)
+	if got := sumOf("/v1/pagamentos?a=1"); got != direct {
+		t.Errorf("behind StripPrefix %q differs", differs(direct, got))
+	}
+	if sumOf("/v1/x") == sumOf("/v2/x") {
+		t.Error("two operations have one path, once their prefix is stripped")
+	}
+	if f.sum(&testKey, sent("POST", "http://loja.example/v1/pagamentos?a=1", ""), nil) != direct {
+		t.Error("the absolute form is another request")
+	}
+	byHand := sent("POST", "/v1/pagamentos?a=1", "")
+	byHand.RequestURI = ""
+	if f.sum(&testKey, byHand, nil) != direct {
+		t.Error("a request made by hand is another request")
+	}
+}
+
+func TestF3_SumIsKeyed(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{}))
+	r := sent("POST", "/pagamentos", jsonType)
+	for _, body := range []string{`{"cartao":"4111111111111111"}`, strings.Repeat("x", 1000)} {
+		a := f.sum(&testKey, r, []byte(body))
+		b := f.sum(&[32]byte{9}, r, []byte(body))
+		if a.Sum == b.Sum {
+			t.Error("the key does not count")
+		}
+		for i := range a.Parts {
+			if a.Parts[i] != 0 && a.Parts[i] == b.Parts[i] {
+				t.Errorf("the hint of part %d does not depend on the key", i)
+			}
+		}
+		if again := f.sum(&testKey, r, []byte(body)); again != a {
+			t.Error("after another key, the first one gives another sum")
+		}
+	}
+}
+
+// TestF3_SumByTheBook makes a fingerprint from its description, with nothing of
+// ours: HMAC-SHA-256 over length-prefixed parts.
+func TestF3_SumByTheBook(t *testing.T) {
+	mac := hmac.New(sha256.New, testKey[:])
+	mac.Write([]byte("umavez request\x00"))
+	for _, part := range []string{"POST", "/pagamentos", "a=1", "application/json;utf-8", "j\x00\x00" + `{"a":1,"b":2}`, "\x01\x01x", ""} {
+		mac.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
+		mac.Write([]byte(part))
+	}
+	f := mustPrints(t, limits(fingerprintOptions{Headers: []string{"X-A"}}))
+	got := f.sum(&testKey, sent("POST", "/pagamentos?a=1", `Application/JSON; Charset="UTF-8"`, "X-A", "x"), []byte(` {"b":2, "a":1}`))
+	if !bytes.Equal(got.Sum[:], mac.Sum(nil)) {
+		t.Errorf("the sum is %x, by the book %x", got.Sum, mac.Sum(nil))
+	}
+}
+
+// TestF3_SumsStandStill: records in stores hold sums, so a request must have the
+// same one in every release. When this fails, raise fingerprintVersion, and keep
+// the old code for the records of before.
+func TestF3_SumsStandStill(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{Exclude: []string{"/em"}}))
+	for _, tc := range []struct {
+		hints, sum string
+		got        umavez.Fingerprint
+	}{
+		{
+			"e974bdce71cea2616ec58b1e242a9a685e43b334", "95ad4d6bc66cf4aef19a1a4a819be80178470cd08d26c0a5cc33d8f13657bfe5",
+			f.sum(&testKey, sent("POST", "/pagamentos?a=1", jsonType), []byte(`{"valor": 100, "em": "10:00"}`)),
+		},
+		{
+			"e974bdce71cea26100000000242a9a68fd486699", "b3f3c5604ea25b4069a7c004748c25a7a3d992cc72e0ca804a88354b5e8fcc0d",
+			f.sum(&testKey, sent("POST", "/pagamentos", jsonType), []byte(`{"valor": "`+strings.Repeat("x", 1000)+`"}`)),
+		},
+		{
+			"0faad530632a8316000000002e2b7b866cd1b3f8", "e83cb711186571df141f29cfe5c2dd160cfc218bdab5b9d50a11fe829cd3f968",
+			f.sum(&testKey, sent("PATCH", "/x", "text/plain; charset=utf-8"), []byte("texto")),
+		},
+		{
+			"e974bdce632a8316000000005ffcb357035f09d9", "2636ff3ef608c194ec599fbb0b0d9c4558da73d55ce3efef6b5939a25ce7fe90",
+			f.sum(&testKey, sent("POST", "/x", "multipart/form-data; boundary=b"), []byte(form("b"))),
+		},
+		{
+			"e974bdce632a831600000000242a9a686d3c35a6", "11f05ad5f78abfc92d920de7fd09b0353f2fb7998e7317810537bc37890d718d",
+			f.sum(&testKey, sent("POST", "/x", jsonType, "Content-Encoding", "br"), []byte("\x0b\x02\x80")),
+		},
+	} {
+		var hints []byte
+		for _, p := range tc.got.Parts[:partHeaders] {
+			hints = binary.BigEndian.AppendUint32(hints, p)
+		}
+		if tc.got.Recipe != 0xee0d0984 {
+			t.Errorf("the recipe is %x", tc.got.Recipe)
+		}
+		if hex.EncodeToString(hints) != tc.hints || hex.EncodeToString(tc.got.Sum[:]) != tc.sum {
+			t.Errorf("the hints are %x, the sum is %x", hints, tc.got.Sum)
+		}
+	}
+}
+
+func TestF3_Recipes(t *testing.T) {
+	seen := map[uint32]fingerprintOptions{}
+	for _, opt := range []fingerprintOptions{
+		{}, {Raw: true}, {Host: true}, {Exclude: []string{"/a"}}, {Exclude: []string{"/b"}}, {Exclude: []string{"/a", "/b"}},
+		{Headers: []string{"X-A"}}, {Headers: []string{"X-A", "X-B"}}, {Headers: []string{"/a"}}, {MaxDecoded: 1}, {MaxRatio: 1},
+	} {
+		f := mustPrints(t, opt)
+		if other, ok := seen[f.recipe]; ok || f.recipe == 0 {
+			t.Errorf("%+v and %+v have the recipe %d", opt, other, f.recipe)
+		}
+		seen[f.recipe] = opt
+	}
+	a := mustPrints(t, fingerprintOptions{Exclude: []string{"/a", "/b"}, Headers: []string{"X-A", "X-B"}})
+	b := mustPrints(t, fingerprintOptions{Exclude: []string{"/b", "/a", "/b"}, Headers: []string{"X-B", "X-A"}})
+	if a.recipe != b.recipe {
+		t.Error("the order in which options are listed makes another recipe")
+	}
+	r := sent("POST", "/", "", "X-A", "1", "X-B", "2")
+	if a.sum(&testKey, r, nil) != b.sum(&testKey, r, nil) {
+		t.Error("the order in which headers are listed makes another sum")
+	}
+}
+
+// TestF3_TheRecordsRecipe: a route that compares in another way than it did still
+// understands the records of before, and says so when it does not.
+func TestF3_TheRecordsRecipe(t *testing.T) {
+	before := limits(fingerprintOptions{})
+	now := mustPrints(t, limits(fingerprintOptions{Exclude: []string{"/em"}}), before)
+	r := sent("POST", "/pagamentos", jsonType)
+	body := []byte(`{"valor":100,"em":"10:00"}`)
+	record := mustPrints(t, before).sum(&testKey, r, body)
+
+	if got, ok := now.sumBy(record.Recipe, &testKey, r, body); !ok || got != record {
+		t.Errorf("by the former recipe it is %v, %v; want %v", got, ok, record)
+	}
+	if got, ok := now.sumBy(now.recipe, &testKey, r, body); !ok || got != now.sum(&testKey, r, body) {
+		t.Errorf("by the present recipe it is %v, %v", got, ok)
+	}
+	if got, ok := now.sumBy(record.Recipe+1, &testKey, r, body); ok || got != (umavez.Fingerprint{}) {
+		t.Errorf("by an unknown recipe it is %v, %v", got, ok)
+	}
+	if d := differs(record, now.sum(&testKey, r, body)); d != nil {
+		t.Errorf("sums of different recipes say %q of each other", d)
+	}
+	if _, err := newFingerprinter(limits(fingerprintOptions{}), fingerprintOptions{Exclude: []string{"x"}}); err == nil {
+		t.Error("a former recipe with a malformed pointer is taken")
+	}
+}
+
+func TestF4_SameJSON(t *testing.T) {
+	base := payment(`{"valor":100,"cartao":"\u0034111"}`)
+	for _, body := range []string{`{"valor":100,"cartao":"4111"}`, ` { "cartao" : "4111" , "valor" : 100 } `, `{"c\u0061rtao":"4111","valor":100}`} {
+		if payment(body) != base {
+			t.Errorf("%s is another request", body)
+		}
+	}
+	for _, pair := range [][2]string{
+		{`{"valor":100,"cartao":"4111"}`, `{"valor":100.0,"cartao":"4111"}`},
+		{`[9007199254740992]`, `[9007199254740993]`},
+		{`"\ud800"`, `"\ud801"`},
+		{`{"a":1,"a":2}`, `{"a":2,"a":1}`},
+		{`{"a":1,"a":1}`, `{"a":1}`},
+		{`{"a":1`, `{"a":1 `},
+		{"\"\xff\"", "\"\xfe\""},
+		{`{"a":1}`, `{"a":1}{"a":1}`},
+		{`[1,2]`, `[2,1]`},
+		{`[[1],2]`, `[1,[2]]`},
+	} {
+		if payment(pair[0]) == payment(pair[1]) {
+			t.Errorf("%s and %s are the same request", pair[0], pair[1])
+		}
+	}
+}
+
+func TestF4_WhichTypesAreJSON(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{}))
+	a, b := []byte(`{"a":1,"b":2}`), []byte(`{"b":2,"a":1}`)
+	for contentType, same := range map[string]bool{
+		"application/json":                  true,
+		"Application/JSON ; charset=UTF-8":  true,
+		"application/problem+json":          true,
+		"application/vnd.api+json":          true,
+		`application/json; charset="utf-8"`: true,
+		"application/json;charset=us-ascii": true,
+		"application/json;charset=utf-16":   false,
+		"application/json;charset=latin1":   false,
+		"application/jsonl":                 false,
+		"application/x-ndjson":              false,
+		"text/plain":                        false,
+		"+json":                             false,
+		"json":                              false,
+		"":                                  false,
+		"application/json, text/plain":      false,
+	} {
+		r := sent("POST", "/", contentType)
+		if got := f.sum(&testKey, r, a) == f.sum(&testKey, r, b); got != same {
+			t.Errorf("%q: another order of members is the same request: %v, want %v", contentType, got, same)
+		}
+	}
+	twice := sent("POST", "/", jsonType, "Content-Type", jsonType)
+	if f.sum(&testKey, twice, a) == f.sum(&testKey, twice, b) {
+		t.Error("with two Content-Type lines the body is looked into")
+	}
+}
+
+func TestF4_Raw(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{Raw: true}))
+	r := sent("POST", "/", jsonType)
+	if f.sum(&testKey, r, []byte(`{"a":1}`)) == f.sum(&testKey, r, []byte(`{"a": 1}`)) {
+		t.Error("raw bodies are looked into")
+	}
+	zipped := sent("POST", "/", jsonType, "Content-Encoding", "gzip")
+	if f.sum(&testKey, zipped, gzipped(t, "{}", gzip.BestSpeed)) == f.sum(&testKey, zipped, gzipped(t, "{}", gzip.NoCompression)) {
+		t.Error("raw bodies are decoded")
+	}
+}
+
+// TestF4_FormsAreNotConfused: bytes that are one body's canonical form are not
+// the same request when they come as another body's own bytes.
+func TestF4_FormsAreNotConfused(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{Exclude: []string{"/0"}}))
+	for _, long := range []string{"", strings.Repeat("x", 2*mostInline)} {
+		canonical, ok := appendMultipart(nil, []byte(part("b", valorHeader, long)+"--b--"), "b")
+		if !ok {
+			t.Fatal("no form")
+		}
+		multi := sent("POST", "/", "multipart/form-data; boundary=b")
+		if f.sum(&testKey, multi, canonical) == f.sum(&testKey, multi, []byte(part("b", valorHeader, long)+"--b--")) {
+			t.Error("a form and its canonical bytes are the same request")
+		}
+		r := sent("POST", "/", jsonType)
+		if f.sum(&testKey, r, []byte(`["`+long+`"]`)) == f.sum(&testKey, r, []byte("[\x00]")) {
+			t.Error("an excluded element and its placeholder are the same request")
+		}
+		// The digest of a long body, sent as a short one.
+		sum := f.sum(&testKey, r, []byte(long))
+		if f.sum(&testKey, r, sum.Sum[:]) == sum {
+			t.Error("a body and its digest are the same request")
+		}
+	}
+}
+
+func TestF6_URLEncodedIsRaw(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{}))
+	r := sent("POST", "/", "application/x-www-form-urlencoded")
+	base := f.sum(&testKey, r, []byte("a=1&b=%20"))
+	if f.sum(&testKey, r, []byte("a=1&b=%20")) != base {
+		t.Error("the same bytes are another request")
+	}
+	for _, body := range []string{"b=%20&a=1", "a=1&b=+", "a=1&b=%20&"} {
+		if f.sum(&testKey, r, []byte(body)) == base {
+			t.Errorf("%s is the same request", body)
+		}
+	}
+}
+
+func gzipped(t testing.TB, body string, level int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, level)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = w.Write([]byte(body)); err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func deflated(t testing.TB, body string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zlib.NewWriter(&b)
+	if _, err := w.Write([]byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestF7_DecodedContentCounts(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{}))
+	for _, body := range []string{`{"valor":100,"a":1}`, `{"valor":100,"a":"` + strings.Repeat("xyz", 1000) + `"}`} {
+		plain := f.sum(&testKey, sent("POST", "/", jsonType), []byte(body))
+		spaced := strings.Replace(body, ":", " : ", 1)
+		for name, tc := range map[string]struct {
+			coding string
+			body   []byte
+		}{
+			"gzip":                  {"gzip", gzipped(t, body, gzip.BestCompression)},
+			"gzip, not compressed":  {"GZIP", gzipped(t, body, gzip.NoCompression)},
+			"gzip, spelled another": {" x-gzip ", gzipped(t, spaced, gzip.BestSpeed)},
+			"gzip in two members":   {"gzip", append(gzipped(t, body[:5], 1), gzipped(t, body[5:], 1)...)},
+			"deflate":               {"deflate", deflated(t, spaced)},
+			"identity":              {"identity", []byte(body)},
+		} {
+			got := f.sum(&testKey, sent("POST", "/", jsonType, "Content-Encoding", tc.coding), tc.body)
+			if got != plain {
+				t.Errorf("%s: %q differs", name, differs(plain, got))
+			}
+		}
+	}
+}
+
+func TestF7_WhatCannotBeDecodedIsRaw(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{}))
+	body := `{"valor":100,"a":1}`
+	plain := f.sum(&testKey, sent("POST", "/", jsonType), []byte(body))
+	zip, deflate := gzipped(t, body, 1), deflated(t, body)
+	seen := map[umavez.Fingerprint]string{plain: "plain"}
+	for name, tc := range map[string]struct {
+		coding string
+		body   []byte
+	}{
+		"a coding that is not known": {"br", zip},
+		"two codings":                {"gzip, gzip", zip},
+		"the wrong coding":           {"deflate", zip},
+		"bare deflate":               {"deflate", deflate[2 : len(deflate)-4]},
+		"not compressed at all":      {"gzip", []byte(body)},
+		"empty":                      {"gzip", nil},
+		"cut short":                  {"gzip", zip[:len(zip)-1]},
+		"a wrong checksum":           {"gzip", append(slices.Clone(zip[:len(zip)-8]), 1, 2, 3, 4, 5, 6, 7, 8)},
+		"bytes behind the end":       {"gzip", append(slices.Clone(zip), "x"...)},
+		"zeros behind the end":       {"gzip", append(slices.Clone(zip), 0, 0)},
+		"bytes behind deflate's end": {"deflate", append(slices.Clone(deflate), "x"...)},
+		"deflate, cut short":         {"deflate", deflate[:len(deflate)-1]},
+	} {
+		r := sent("POST", "/", jsonType, "Content-Encoding", tc.coding)
+		got := f.sum(&testKey, r, tc.body)
+		if other, ok := seen[got]; ok {
+			t.Errorf("%s and %s are the same request", name, other)
+		}
+		seen[got] = name
+		if f.sum(&testKey, r, tc.body) != got {
+			t.Errorf("%s: the same bytes are another request", name)
+		}
+	}
+}
+
+// TestF7_Bombs: beyond the caps the bytes count as they came, and little memory
+// is spent to find out.
+func TestF7_Bombs(t *testing.T) {
+	plain := strings.Repeat("0", 10_000)
+	zip := gzipped(t, plain, gzip.BestCompression)
+	for name, tc := range map[string]struct {
+		opt  fingerprintOptions
+		same bool
+	}{
+		"within both caps": {fingerprintOptions{MaxDecoded: 10_000, MaxRatio: 10_000}, true},
+		"over the size":    {fingerprintOptions{MaxDecoded: 9_999, MaxRatio: 10_000}, false},
+		"over the ratio":   {fingerprintOptions{MaxDecoded: 10_000, MaxRatio: 10_000/len(zip) - 1}, false},
+	} {
+		f := mustPrints(t, tc.opt)
+		got := f.sum(&testKey, sent("POST", "/", "text/plain", "Content-Encoding", "gzip"), zip)
+		if same := got == f.sum(&testKey, sent("POST", "/", "text/plain"), []byte(plain)); same != tc.same {
+			t.Errorf("%s: it is the same request as the decoded one: %v", name, same)
+		}
+	}
+	var d decoder
+	bomb := gzipped(t, strings.Repeat("0", 16<<20), gzip.BestSpeed)
+	if _, ok := d.decode("gzip", bomb, defaultMaxBody); ok || cap(d.out) > 4*defaultMaxBody {
+		t.Errorf("a bomb is decoded: %v, into %d bytes", ok, cap(d.out))
+	}
+	if d.forget(); d.out != nil {
+		t.Error("its memory is kept")
+	}
+}
+
+func TestF8_ExcludedFieldsDoNotCount(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{Exclude: []string{"/em", "/cartao/cvv"}}))
+	r := sent("POST", "/", jsonType)
+	base := f.sum(&testKey, r, []byte(`{"em":"10:00","cartao":{"numero":"4111","cvv":"123"}}`))
+	for body, same := range map[string]bool{
+		`{"em":"10:01","cartao":{"numero":"4111","cvv":"999"}}`:         true,
+		`{"cartao":{"numero":"4111"}}`:                                  true,
+		`{"em":"10:00","cartao":{"numero":"4112","cvv":"123"}}`:         false,
+		`{"em":"10:00","cartao":{"numero":"4111","cvv":"123"},"cvv":1}`: false,
+	} {
+		if got := f.sum(&testKey, r, []byte(body)) == base; got != same {
+			t.Errorf("%s is the same request: %v, want %v", body, got, same)
+		}
+	}
+}
+
+func TestF10_DiffersNamesWhatDiffers(t *testing.T) {
+	a := payment(`{"valor":100}`)
+	if d := differs(a, a); d != nil {
+		t.Errorf("%q differs of the same request", d)
+	}
+	// Two bodies whose hints met by chance: the sums say that something differs.
+	b := payment(`{"valor":101}`)
+	b.Parts = a.Parts
+	if d := differs(a, b); !slices.Equal(d, []string{"body"}) {
+		t.Errorf("with equal hints %q differs", d)
+	}
+}
+
+// TestFingerprintAllocates: the usual request costs nothing, and what an unusual
+// one costs does not stay in memory.
+func TestFingerprintAllocates(t *testing.T) {
+	f := mustPrints(t, limits(fingerprintOptions{Exclude: []string{"/em"}, Headers: []string{"X-Conta"}, Host: true}))
+	h := new(hasher)
+	long := []byte(`{"b":"` + strings.Repeat("x", 2000) + `","a":1}`)
+	for name, tc := range map[string]struct {
+		r    *http.Request
+		body []byte
+	}{
+		"14 bytes of JSON": {sent("POST", "/pagamentos?a=1", jsonType+"; charset=utf-8", "X-Conta", "1"), []byte(`{"valor": 100}`)},
+		"excluded fields":  {sent("POST", "/pagamentos", jsonType), []byte(`{"valor": 100, "em": 1}`)},
+		"2 KB of JSON":     {sent("POST", "/pagamentos", jsonType), long},
+		"plain text":       {sent("POST", "/pagamentos", "text/plain"), long},
+		"compressed":       {sent("POST", "/pagamentos", jsonType, "Content-Encoding", "gzip"), gzipped(t, string(long), 1)},
+		"no body":          {sent("POST", "/pagamentos", ""), nil},
+	} {
+		f.sumWith(h, &testKey, tc.r, tc.body)
+		if n := testing.AllocsPerRun(100, func() { f.sumWith(h, &testKey, tc.r, tc.body) }); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+	huge := []byte(`[` + strings.Repeat(`{"b":1,"a":2},`, 50_000) + `1]`)
+	f.sumWith(h, &testKey, sent("POST", "/", jsonType), huge)
+	f.sumWith(h, &testKey, sent("POST", "/", jsonType, "Content-Encoding", "gzip"), gzipped(t, string(huge), 1))
+	f.sumWith(h, &testKey, sent("POST", "/", "multipart/form-data; boundary=b"), []byte(part("b", valorHeader, string(huge))+"--b--"))
+	for name, kept := range map[string]int{
+		"msg": cap(h.msg), "form": cap(h.form), "out": cap(h.json.out), "scratch": cap(h.json.scratch), "members": 32 * cap(h.json.members), "decoded": cap(h.decoder.out),
+	} {
+		if kept > mostPooled {
+			t.Errorf("%s keeps %d bytes", name, kept)
+		}
+	}
+	// The hasher holds on to no request either.
+	if h.json.in != nil || h.decoder.src.Len() != 0 {
+		t.Error("the hasher keeps a body")
+	}
+}
+
+func BenchmarkFingerprint(b *testing.B) {
+	f := mustPrints(b, limits(fingerprintOptions{}))
+	for name, body := range map[string]string{
+		"14 bytes": `{"valor": 100}`,
+		"1 MiB":    `[` + strings.Repeat(`{"valor": 100,"b":"xyz","a":null},`, 30_000) + `1]`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			r, body := sent("POST", "/pagamentos", jsonType), []byte(body)
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				f.sum(&testKey, r, body)
+			}
+		})
+	}
+}
