@@ -73,7 +73,7 @@ func newFingerprinter(opt fingerprintOptions, formerly ...fingerprintOptions) (*
 	case err != nil:
 		return nil, err
 	case opt.Raw && exclude != nil:
-		return nil, errors.New("Raw and Exclude contradict each other: raw bodies are not looked into")
+		return nil, errors.New("raw bodies are not looked into, so Raw and Exclude contradict each other")
 	case slices.Contains(opt.Headers, "Host"):
 		return nil, errors.New("the host is no header here: use Host to compare it")
 	}

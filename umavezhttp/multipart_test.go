@@ -2,6 +2,7 @@ package umavezhttp
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"mime/multipart"
 	"strings"
@@ -165,7 +166,7 @@ func agree(t *testing.T, body []byte, boundary string, parts int) {
 	r := multipart.NewReader(bytes.NewReader(body), boundary)
 	for i := 0; ; i++ {
 		p, err := r.NextRawPart()
-		if err == io.EOF && i != parts {
+		if errors.Is(err, io.EOF) && i != parts {
 			t.Fatalf("%q: mime/multipart finds %d parts, we %d", body, i, parts)
 		}
 		if err != nil {
