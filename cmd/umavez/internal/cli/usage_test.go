@@ -58,6 +58,25 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
+// TestRoutesInConflict: what only the proxy can see is wrong usage too.
+func TestRoutesInConflict(t *testing.T) {
+	for want, routes := range map[string][]string{
+		`umavez: the routes "POST /A" and "POST /a" match the same requests`:     {"POST /A", "POST /a"},
+		`umavez: the routes "POST /a" and "POST /a/{$}" match the same requests`: {"POST /a", "POST /a/{$}"},
+	} {
+		args := []string{
+			"serve", "--upstream", "http://127.0.0.1:1", "--principal", "none", "--store", "memory:",
+			"--ignore-case", "--listen", "127.0.0.1:0", "--admin", "",
+		}
+		for _, route := range routes {
+			args = append(args, "--route", route)
+		}
+		if status, _, stderr := run(args...); status != 2 || !strings.Contains(stderr, "\n"+want+"\n") {
+			t.Errorf("%q: status %d, stderr\n%s\nwant 2 and\n%s", routes, status, stderr, want)
+		}
+	}
+}
+
 // TestVariables: a variable sets what its flag sets, and a flag wins over it.
 // Its error names it.
 func TestVariables(t *testing.T) {

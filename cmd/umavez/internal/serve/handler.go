@@ -41,7 +41,7 @@ func (p *process) handler(ctx context.Context) (http.Handler, error) {
 	}
 	if p.proxy, err = proxy.New(p.engine, o); err != nil {
 		// It has only looked at settings: what it refuses is wrong usage.
-		return nil, usagef("%s", strings.TrimPrefix(err.Error(), "umavez: "))
+		return nil, usagef("%s", registered.ReplaceAllString(strings.TrimPrefix(err.Error(), "umavez: "), ""))
 	}
 	p.metrics.countUnmatched(p.proxy.Unmatched)
 	return p.proxy, p.proxy.Open(ctx)
