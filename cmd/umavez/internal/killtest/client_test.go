@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -36,8 +37,7 @@ func (p *place) now() (url string, moved <-chan struct{}) {
 // answer is what a client received in full.
 type answer struct {
 	Status   int
-	Type     string
-	Effect   string // X-Effect
+	Header   string // sorted, without what is about the moment
 	Body     string
 	Replayed bool
 	Code     string // of a problem document
@@ -98,13 +98,20 @@ func (c *client) attempt(url, key string) (answer, error) {
 		return answer{}, err
 	}
 	a := answer{
-		Status: res.StatusCode, Type: res.Header.Get("Content-Type"), Effect: res.Header.Get("X-Effect"),
-		Body: string(body), Replayed: res.Header.Get("Idempotent-Replayed") == "true",
+		Status: res.StatusCode, Body: string(body),
+		Replayed: res.Header.Get("Idempotent-Replayed") == "true",
 	}
 	var problem struct{ Code string }
-	if a.Type == "application/problem+json" && json.Unmarshal(body, &problem) == nil {
+	if res.Header.Get("Content-Type") == "application/problem+json" && json.Unmarshal(body, &problem) == nil {
 		a.Code = problem.Code
 	}
+	res.Header.Del("Date")
+	res.Header.Del("Idempotent-Replayed")
+	var header strings.Builder
+	if err := res.Header.Write(&header); err != nil {
+		return answer{}, err
+	}
+	a.Header = header.String()
 	return a, nil
 }
 
