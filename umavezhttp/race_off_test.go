@@ -1,0 +1,5 @@
+//go:build !race
+
+package umavezhttp_test
+
+func raceDetector() bool { return false }
