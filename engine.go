@@ -73,6 +73,11 @@ func (e *Engine) Claim(ctx context.Context, op Operation) (*Attempt, Record, err
 		return nil, Record{}, err
 	}
 	id := op.Key.ID()
+	if e.prompt {
+		if rec, err, ok := e.peek(id, &op); ok {
+			return nil, rec, err
+		}
+	}
 	now := e.clock()
 	until := now.mono + op.Wait
 	for ; ; now = e.clock() {
