@@ -15,8 +15,8 @@ import (
 
 // AuthOptions sets [AuthRequest] up.
 type AuthOptions struct {
-	// URL is asked by GET, with the request's own headers and X-Forwarded-Method,
-	// -Proto, -Host, -Uri and -For.
+	// URL is asked by GET, with the headers that the upstream would get (so
+	// X-Forwarded-For, -Proto and -Host are true) and X-Forwarded-Method and -Uri.
 	URL string
 	// Header is the header of its 2xx answer that names the caller. Default
 	// X-Auth-Request-User.
@@ -117,11 +117,6 @@ func (s *authRequest) question(r *http.Request) (*http.Request, error) {
 	}
 	req.Header.Set("X-Forwarded-Method", r.Method)
 	req.Header.Set("X-Forwarded-Uri", r.URL.RequestURI())
-	req.Header.Set("X-Forwarded-Host", r.Host)
-	req.Header.Set("X-Forwarded-Proto", schemeOf(r))
-	if peer, ok := peerOf(r); ok {
-		req.Header.Set("X-Forwarded-For", peer.String())
-	}
 	return req, nil
 }
 

@@ -8,8 +8,8 @@ import (
 
 // Limits bounds what a client or the upstream may make the sidecar wait for or
 // hold (rule P10). They are on by default: the zero value of a field means the
-// default named at it, and a negative one switches that limit off, where the
-// field says that this is possible.
+// default named at it. A negative duration switches that limit off; a size or a
+// number that is not positive means the default.
 type Limits struct {
 	// ReadHeader is how long a client may take to send a request's header.
 	// Default 10 s: a header is a few packets, and a client that drips it holds
@@ -58,14 +58,14 @@ func (l Limits) withDefaults() Limits {
 	l.ReadHeader = cmp.Or(l.ReadHeader, 10*time.Second)
 	l.ReadBody = cmp.Or(l.ReadBody, 30*time.Second)
 	l.ClientIdle = cmp.Or(l.ClientIdle, 75*time.Second)
-	l.MaxHeader = cmp.Or(l.MaxHeader, 64<<10)
+	l.MaxHeader = cmp.Or(max(l.MaxHeader, 0), 64<<10)
 	l.Dial = cmp.Or(l.Dial, 5*time.Second)
 	l.TLSHandshake = cmp.Or(l.TLSHandshake, 5*time.Second)
 	l.AnswerHeader = cmp.Or(l.AnswerHeader, 2*time.Minute)
 	l.AnswerBody = cmp.Or(l.AnswerBody, time.Minute)
 	l.StreamIdle = cmp.Or(l.StreamIdle, time.Hour)
-	l.MaxAnswerHeader = cmp.Or(l.MaxAnswerHeader, 256<<10)
-	l.MaxIdle = cmp.Or(l.MaxIdle, 512)
+	l.MaxAnswerHeader = cmp.Or(max(l.MaxAnswerHeader, 0), 256<<10)
+	l.MaxIdle = cmp.Or(max(l.MaxIdle, 0), 512)
 	return l
 }
 

@@ -150,6 +150,10 @@ func (f *forwarder) begin(w http.ResponseWriter, res *http.Response) {
 	for name, values := range res.Header {
 		h[name] = append(h[name], values...)
 	}
+	if len(res.Trailer) > 0 {
+		// HTTP/1.1 has trailers only after chunks; HTTP/2 has both.
+		delete(h, "Content-Length")
+	}
 	for _, name := range slices.Sorted(maps.Keys(res.Trailer)) {
 		h.Add("Trailer", name)
 	}

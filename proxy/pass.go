@@ -96,9 +96,11 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	// Where deadlines are not supported there is none.
 	_ = b.rc.SetReadDeadline(b.now().Add(b.pause))
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
+	if errors.Is(err, io.EOF) {
 		// It must not stay: net/http waits on the same connection for the
 		// client's leaving, and would take a deadline that passes for that.
+		// After any other end it must: net/http reads what is left of a body
+		// before it answers, and would wait for ever.
 		_ = b.rc.SetReadDeadline(time.Time{})
 	}
 	return n, err

@@ -67,6 +67,9 @@ func (t *routes) parsePattern(rt Route) (pattern, error) {
 	if slash < 0 {
 		return pattern{}, fmt.Errorf("umavez: the route %q has no path", rt.Pattern)
 	}
+	if strings.ContainsAny(rest[:slash], " \t{}") {
+		return pattern{}, fmt.Errorf("umavez: the route %q is not METHOD [HOST]/PATH", rt.Pattern)
+	}
 	p := pattern{host: hostOnly(rest[:slash])}
 	methods := rt.HTTP.Methods
 	switch {

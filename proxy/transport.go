@@ -28,33 +28,25 @@ type transport struct {
 	limits Limits
 	base   *http.Transport // dials and speaks; its own pool is never used
 	pool   *pool
+	now    func() time.Time
+	// dial makes a connection below TLS.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // newTransport connects to nothing yet. tlsConfig may be nil.
 func newTransport(t target, limits Limits, tlsConfig *tls.Config, now func() time.Time) *transport {
-	tr := &transport{target: t, limits: limits}
-	dialer := &net.Dialer{Timeout: limits.Dial}
+	tr := &transport{target: t, limits: limits, now: now}
+	tr.dial = (&net.Dialer{Timeout: max(limits.Dial, 0)}).DialContext
 	tr.base = &http.Transport{
 		// Environment variables do not decide where protected requests go.
-		Proxy: nil,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := dialer.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			wire := &wireConn{Conn: c, now: now, stall: limits.AnswerBody, last: now()}
-			if slot, ok := ctx.Value(wireSlot{}).(*wireSlot); ok {
-				slot.wire = wire
-			}
-			return wire, nil
-		},
-		TLSClientConfig:       tlsConfig.Clone(),
-		TLSHandshakeTimeout:   limits.TLSHandshake,
-		DisableCompression:    true, // what the client did not ask for is not decoded for it
-		ResponseHeaderTimeout: max(limits.AnswerHeader, 0),
-		ExpectContinueTimeout: time.Second,
-		// A negative number would mean the default here.
-		MaxResponseHeaderBytes: max(limits.MaxAnswerHeader, 1),
+		Proxy:                  nil,
+		DialContext:            tr.dialWire,
+		TLSClientConfig:        tlsConfig.Clone(),
+		TLSHandshakeTimeout:    max(limits.TLSHandshake, 0),
+		DisableCompression:     true, // what the client did not ask for is not decoded for it
+		ResponseHeaderTimeout:  max(limits.AnswerHeader, 0),
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: limits.MaxAnswerHeader,
 		Protocols:              t.protocols(),
 		// HTTP/2 connections are shared by many: a dead one is found out by ping.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
@@ -62,6 +54,19 @@ func newTransport(t target, limits Limits, tlsConfig *tls.Config, now func() tim
 	tr.pool = newPool(now, limits.MaxIdle, tr.open)
 	tr.pool.sharing = t.h2c
 	return tr
+}
+
+// dialWire makes a connection that counts.
+func (t *transport) dialWire(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := t.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	wire := &wireConn{Conn: c, now: t.now, stall: t.limits.AnswerBody, last: t.now()}
+	if slot, ok := ctx.Value(wireSlot{}).(*wireSlot); ok {
+		slot.wire = wire
+	}
+	return wire, nil
 }
 
 // wireSlot is how the dialer hands the connection below TLS to who asked for it.

@@ -1,0 +1,111 @@
+package proxy
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// pipes is a network in memory, for bubbles of testing/synctest: what waits on
+// its connections waits in virtual time.
+type pipes struct {
+	mu    sync.Mutex
+	made  int
+	queue chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newPipes() *pipes { return &pipes{queue: make(chan net.Conn), done: make(chan struct{})} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.queue <- there:
+		p.mu.Lock()
+		p.made++
+		p.mu.Unlock()
+		return here, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.made
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.queue:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.done) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "pipe"} }
+
+// overPipes starts an upstream and a transport to it, on a network in memory.
+// To be called in a bubble.
+func overPipes(t *testing.T, h http.HandlerFunc, change ...func(*http.Server)) (*transport, *pipes) {
+	t.Helper()
+	network := newPipes()
+	server := &http.Server{Handler: h, Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(true)
+	for _, c := range change {
+		c(server)
+	}
+	scheme := "http"
+	if server.Protocols.UnencryptedHTTP2() {
+		scheme = "h2c"
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(network) }()
+	to, err := parseTarget(scheme + "://upstream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := newTransport(to, Limits{}.withDefaults(), nil, time.Now)
+	tr.dial = network.dial
+	t.Cleanup(func() {
+		tr.close()
+		server.Close()
+		<-served
+	})
+	return tr, network
+}
+
+// overH2 makes an upstream speak HTTP/2.
+func overH2(s *http.Server) {
+	s.Protocols.SetHTTP1(false)
+	s.Protocols.SetUnencryptedHTTP2(true)
+}
+
+// stateCounter counts the connections that a server has open.
+func stateCounter(open *atomic.Int64) func(*http.Server) {
+	return func(s *http.Server) {
+		s.ConnState = func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				open.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				open.Add(-1)
+			case http.StateActive, http.StateIdle:
+			}
+		}
+	}
+}
