@@ -300,69 +300,46 @@ func TestFenceOfAClaim(t *testing.T) {
 	}
 }
 
-// TestLossCountsFromTheEndOfTheLease, whether the owner said so or not.
-func TestLossCountsFromTheEndOfTheLease(t *testing.T) {
-	row, end := running(mine, Opaque, lifeNow), lifeNow.Add(time.Minute)
-	if rec := row.Record(end); rec.Since != time.Minute || rec.Reason != ReasonKilled {
-		t.Errorf("a minute after its lease the record is lost for %v, reason %q", rec.Since, rec.Reason)
+// TestTakeOverIsOfTheSameRequest: one other bit in the fingerprint, or no fence
+// at all, and the lost record stays where it is.
+func TestTakeOverIsOfTheSameRequest(t *testing.T) {
+	claim := func(row Row, seen Fence, print Fingerprint) bool {
+		_, eff := Next(row, lifeNow, Event{Kind: EventClaim, Attempt: mine, Claim: &ClaimRequest{TakeOver: seen, Fingerprint: print}})
+		return eff.Acquired
 	}
-	late, _ := Next(row, lifeNow.Add(time.Second), Event{Kind: EventAbandon, Attempt: mine})
-	if rec := late.Record(end); rec.Since != time.Minute || rec.Reason != ReasonError {
-		t.Errorf("abandoned late, the record is lost for %v, reason %q", rec.Since, rec.Reason)
+	lost := running(other, Rerunnable, lifeNow)
+	lost.Fingerprint = Fingerprint{Recipe: 1, Sum: [32]byte{31: 1}}
+	if !claim(lost, lifeFence, lost.Fingerprint) {
+		t.Error("the same request was refused")
 	}
-	early, _ := Next(running(mine, Opaque, end), lifeNow, Event{Kind: EventAbandon, Attempt: mine, Reason: ReasonPanic})
-	if rec := early.Record(end); rec.Since != time.Minute || rec.Reason != ReasonPanic {
-		t.Errorf("abandoned early, the record is lost for %v, reason %q", rec.Since, rec.Reason)
+	if claim(lost, lifeFence, Fingerprint{Recipe: 1}) || claim(lost, lifeFence, Fingerprint{Recipe: 2, Sum: lost.Fingerprint.Sum}) {
+		t.Error("another request took over")
+	}
+	lost.Fence = 0 // no store writes this; a zero TakeOver must mean none all the same
+	if claim(lost, 0, lost.Fingerprint) {
+		t.Error("a claim that wants to take nothing over took over")
 	}
 }
 
-// TestRecord: which durations and payloads are told in which state.
-func TestRecord(t *testing.T) {
-	now := lifeNow
-	for _, c := range []struct {
-		row  Row
-		want Record
-	}{
-		{Row{}, Record{}},
-		{lifeRows["released by me"], Record{Fence: lifeFence}},
-		{lifeRows["gone, by me"], Record{Fence: lifeFence}},
-		{
-			running(mine, Stepped, now+5),
-			Record{State: Running, Policy: Stepped, Request: []byte("q"), Since: now.Sub(2), LeaseLeft: 5 * time.Microsecond},
-		},
-		{finished(mine, now+5, now+9), Record{State: Done, Answer: []byte("a"), Since: now.Sub(2), RetainLeft: 5 * time.Microsecond}},
-		{finished(mine, now-5, now+9), Record{State: Expired, Since: 5 * time.Microsecond}},
-	} {
-		if c.want.State != Vacant {
-			c.want.Route, c.want.Attempt, c.want.Fence, c.want.Tries, c.want.Age = "r", mine, lifeFence, 1, now.Sub(1)
-		}
-		if got := c.row.Record(now); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("got  %+v\nwant %+v", got, c.want)
+// TestSettledAttemptIsBarred: what cannot happen any more must not be begun by a
+// claim of the settled attempt that is still on its way.
+func TestSettledAttemptIsBarred(t *testing.T) {
+	row, eff := Next(running(mine, Opaque, lifeNow), lifeNow, Event{Kind: EventSettleCannotHappen, Fence: lifeFence})
+	if eff.Err != nil || row.State(lifeNow) != Vacant || row.Until != lifeNow.Add(ReleasedKept) {
+		t.Fatalf("settled: %+v, %+v", eff, row)
+	}
+	for by, want := range map[AttemptID]bool{mine: false, other: true} {
+		if _, eff := Next(row, lifeNow, Event{Kind: EventClaim, Attempt: by, Claim: &ClaimRequest{}}); eff.Acquired != want {
+			t.Errorf("a claim by %v is acquired %v, want %v", by, eff.Acquired, want)
 		}
 	}
 }
 
-// TestPurge: what may go, and when.
-func TestPurge(t *testing.T) {
-	for _, c := range []struct {
-		name         string
-		row          Row
-		at           Instant
-		keep, answer bool
-	}{
-		{"never seen", Row{}, lifeNow, false, false},
-		{"released, in its time", Row{Until: lifeNow + 1, Attempt: mine}, lifeNow, true, false},
-		{"released, over", Row{Until: lifeNow, Attempt: mine}, lifeNow, false, false},
-		{"lost for long", running(mine, Opaque, 0), lifeNow + 1<<50, true, false},
-		{"abandoned for long", abandoned(running(mine, Rerunnable, 0)), lifeNow + 1<<50, true, false},
-		{"done", finished(mine, lifeNow+1, lifeNow+1), lifeNow, true, true},
-		{"expired", finished(mine, lifeNow, lifeNow+1), lifeNow, true, false},
-		{"gone", finished(mine, lifeNow, lifeNow), lifeNow, false, false},
-		{"no tombstone, in retention", finished(mine, lifeNow+1, lifeNow-1), lifeNow, true, true},
-	} {
-		next, keep := c.row.Purge(c.at)
-		if keep != c.keep || keep && (next.Answer != nil) != c.answer {
-			t.Errorf("%s: keep %v with answer %q, want %v with one %v", c.name, keep, next.Answer, c.keep, c.answer)
+// TestSettlementNamesAFence: nobody settles a key that was never seen.
+func TestSettlementNamesAFence(t *testing.T) {
+	for _, kind := range []EventKind{EventSettleHappened, EventSettleCannotHappen} {
+		if _, eff := Next(Row{}, lifeNow, Event{Kind: kind}); !errors.Is(eff.Err, ErrMoved) {
+			t.Errorf("event %d on a key never seen: %v, want ErrMoved", kind, eff.Err)
 		}
 	}
 }

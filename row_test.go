@@ -1,0 +1,74 @@
+package umavez
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+// TestLossCountsFromTheEndOfTheLease, whether the owner said so or not.
+func TestLossCountsFromTheEndOfTheLease(t *testing.T) {
+	row, end := running(mine, Opaque, lifeNow), lifeNow.Add(time.Minute)
+	if rec := row.Record(end); rec.Since != time.Minute || rec.Reason != ReasonKilled {
+		t.Errorf("a minute after its lease the record is lost for %v, reason %q", rec.Since, rec.Reason)
+	}
+	late, _ := Next(row, lifeNow.Add(time.Second), Event{Kind: EventAbandon, Attempt: mine})
+	if rec := late.Record(end); rec.Since != time.Minute || rec.Reason != ReasonError {
+		t.Errorf("abandoned late, the record is lost for %v, reason %q", rec.Since, rec.Reason)
+	}
+	early, _ := Next(running(mine, Opaque, end), lifeNow, Event{Kind: EventAbandon, Attempt: mine, Reason: ReasonPanic})
+	if rec := early.Record(end); rec.Since != time.Minute || rec.Reason != ReasonPanic {
+		t.Errorf("abandoned early, the record is lost for %v, reason %q", rec.Since, rec.Reason)
+	}
+}
+
+// TestRecord: which durations and payloads are told in which state.
+func TestRecord(t *testing.T) {
+	now := lifeNow
+	for _, c := range []struct {
+		row  Row
+		want Record
+	}{
+		{Row{}, Record{}},
+		{lifeRows["released by me"], Record{Fence: lifeFence}},
+		{lifeRows["gone, by me"], Record{Fence: lifeFence}},
+		{
+			running(mine, Stepped, now+5),
+			Record{State: Running, Policy: Stepped, Request: []byte("q"), Since: now.Sub(2), LeaseLeft: 5 * time.Microsecond},
+		},
+		{finished(mine, now+5, now+9), Record{State: Done, Answer: []byte("a"), Since: now.Sub(2), RetainLeft: 5 * time.Microsecond}},
+		{finished(mine, now-5, now+9), Record{State: Expired, Since: 5 * time.Microsecond}},
+	} {
+		if c.want.State != Vacant {
+			c.want.Route, c.want.Attempt, c.want.Fence, c.want.Tries, c.want.Age = "r", mine, lifeFence, 1, now.Sub(1)
+		}
+		if got := c.row.Record(now); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("got  %+v\nwant %+v", got, c.want)
+		}
+	}
+}
+
+// TestPurge: what may go, and when.
+func TestPurge(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		row          Row
+		at           Instant
+		keep, answer bool
+	}{
+		{"never seen", Row{}, lifeNow, false, false},
+		{"released, in its time", Row{Until: lifeNow + 1, Attempt: mine}, lifeNow, true, false},
+		{"released, over", Row{Until: lifeNow, Attempt: mine}, lifeNow, false, false},
+		{"lost for long", running(mine, Opaque, 0), lifeNow + 1<<50, true, false},
+		{"abandoned for long", abandoned(running(mine, Rerunnable, 0)), lifeNow + 1<<50, true, false},
+		{"done", finished(mine, lifeNow+1, lifeNow+1), lifeNow, true, true},
+		{"expired", finished(mine, lifeNow, lifeNow+1), lifeNow, true, false},
+		{"gone", finished(mine, lifeNow, lifeNow), lifeNow, false, false},
+		{"no tombstone, in retention", finished(mine, lifeNow+1, lifeNow-1), lifeNow, true, true},
+	} {
+		next, keep := c.row.Purge(c.at)
+		if keep != c.keep || keep && (next.Answer != nil) != c.answer {
+			t.Errorf("%s: keep %v with answer %q, want %v with one %v", c.name, keep, next.Answer, c.keep, c.answer)
+		}
+	}
+}
