@@ -80,6 +80,9 @@ func (e *Engine) Claim(ctx context.Context, op Operation) (*Attempt, Record, err
 	}
 	now := e.clock()
 	until := now.mono + op.Wait
+	if !op.Asked.IsZero() {
+		until -= max(now.wall.Sub(op.Asked), 0)
+	}
 	for ; ; now = e.clock() {
 		f, lead := e.flights.join(id)
 		if lead {

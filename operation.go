@@ -15,6 +15,9 @@ type Operation struct {
 	// Wait is how long a duplicate may wait for a running attempt. Zero or
 	// less: not at all.
 	Wait time.Duration
+	// Asked is since when its caller has waited already, by the wall clock.
+	// Zero: since the call of Claim.
+	Asked time.Time
 	// Retain and Tombstone override the engine's options when not zero; a
 	// negative Tombstone means none.
 	Retain, Tombstone time.Duration

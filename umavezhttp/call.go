@@ -15,6 +15,17 @@ import (
 // call is one request with a key on its way through the middleware. Calls are
 // used again: nobody may hold one when it is freed.
 type call struct {
+	asked
+	echo []field // what is mirrored of the request
+	rec  recording
+
+	// refingerprint is bound to the call once, so that an operation that
+	// carries it costs nothing.
+	refingerprint func(recipe uint32) (umavez.Fingerprint, bool)
+}
+
+// asked is what belongs to one request.
+type asked struct {
 	once   *Once
 	policy umavez.Policy
 	next   http.Handler
@@ -29,17 +40,10 @@ type call struct {
 	preferred   time.Duration // the client's own wait; valid if prefers
 	prefers     bool
 
-	// What answers to this request say of it. It is taken down before the
-	// handler runs, which may change the request.
+	// What answers to this request say of it. Like echo it is taken down before
+	// the handler runs, which may change the request.
 	spelled []string // the key, as the client spelled it
 	origin  string
-	echo    []field
-
-	rec recording
-
-	// refingerprint is bound to the call once, so that an operation that
-	// carries it costs nothing.
-	refingerprint func(recipe uint32) (umavez.Fingerprint, bool)
 }
 
 var calls = sync.Pool{New: func() any {
@@ -60,7 +64,9 @@ func newCall(p *protected, w http.ResponseWriter, r *http.Request) *call {
 			break
 		}
 	}
-	c.origin = r.Header.Get("Origin")
+	if origin := r.Header["Origin"]; len(origin) > 0 {
+		c.origin = origin[0]
+	}
 	for _, name := range p.once.route.Echo {
 		if lines := r.Header[name]; len(lines) > 0 {
 			c.echo = append(c.echo, field{name, lines})
@@ -72,9 +78,12 @@ func newCall(p *protected, w http.ResponseWriter, r *http.Request) *call {
 // free ends the use of a call. ran: a handler had the request.
 func (c *call) free(ran bool) {
 	freeBody(c.r, ran)
-	c.rec.reset()
+	if ran {
+		c.rec.reset()
+	}
 	clear(c.echo)
-	*c = call{rec: c.rec, echo: c.echo[:0], refingerprint: c.refingerprint}
+	c.echo = c.echo[:0]
+	c.asked = asked{}
 	calls.Put(c)
 }
 

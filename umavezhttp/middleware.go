@@ -99,14 +99,14 @@ func (c *call) operation() umavez.Operation {
 		name = c.r.Pattern
 	}
 	return umavez.Operation{
-		Key: c.key, Policy: c.policy, Route: name, Wait: c.wait(),
+		Key: c.key, Policy: c.policy, Route: name, Wait: c.wait(), Asked: c.received,
 		Fingerprint: c.fingerprint, Refingerprint: c.refingerprint,
 		Retain: rt.Retain, Tombstone: rt.Tombstone,
 	}
 }
 
-// wait is how long this request may still wait for a running attempt: what the
-// client prefers, else what the route says, counted from its receipt (rule R2).
+// wait is how long this request may wait for a running attempt, from its
+// receipt on: what the client prefers, else what the route says (rule R2).
 func (c *call) wait() time.Duration {
 	o := c.once
 	wait := o.opt.Wait
@@ -116,10 +116,7 @@ func (c *call) wait() time.Duration {
 	if preferred, ok := preferredWait(c.r.Header, o.opt.WaitMax); ok {
 		wait, c.preferred, c.prefers = preferred, preferred, true
 	}
-	if wait <= 0 {
-		return 0
-	}
-	return wait - o.now().Sub(c.received)
+	return wait
 }
 
 // claimProblem is the refusal of a request whose claim was not answered by a
