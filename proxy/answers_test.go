@@ -337,7 +337,7 @@ func TestA9_InformationAndTrailers(t *testing.T) {
 		if err != nil || final.StatusCode != http.StatusCreated || final.Header.Get("Link") != "" {
 			t.Fatalf("%s: the second answer is %v, %v", protocol, final, err)
 		}
-		io.Copy(io.Discard, final.Body)
+		drain(final.Body)
 		if final.Trailer.Get("Checksum") != "abc" || final.Trailer.Get("Unannounced") != "def" {
 			t.Errorf("%s: the trailers are %v", protocol, final.Trailer)
 		}

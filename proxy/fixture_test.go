@@ -99,8 +99,11 @@ func newSidecar(t *testing.T, upstream string, change ...func(*Options)) *sideca
 	}
 	s.addr = listener.Addr().String()
 	s.url = "http://" + s.addr
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // ends with the test
+	}()
 	transport := &http.Transport{DisableCompression: true}
 	s.http = &http.Client{Transport: transport, Timeout: 20 * time.Second}
 	t.Cleanup(func() {
@@ -298,8 +301,11 @@ func newUpstream(t *testing.T, protocol string, h http.HandlerFunc, change ...fu
 		t.Fatal(err)
 	}
 	u.url = protocol + "://" + listener.Addr().String()
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // ends with the test
+	}()
 	t.Cleanup(func() {
 		server.Close()
 		<-served
@@ -392,3 +398,6 @@ func newEngine(t *testing.T) *umavez.Engine {
 
 // discard is a logger for what does not matter to a test.
 var discard = slog.New(slog.DiscardHandler)
+
+// drain reads to the end, or to wherever it ends.
+func drain(r io.Reader) { _, _ = io.Copy(io.Discard, r) }

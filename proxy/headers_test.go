@@ -200,7 +200,7 @@ func TestP8_ExpectContinue(t *testing.T) {
 		if c.want != "HTTP/1.1 100 " {
 			continue
 		}
-		in.ReadString('\n')
+		_, _ = in.ReadString('\n')
 		io.WriteString(conn, "corpo")
 		res, err := http.ReadResponse(in, nil)
 		if err != nil || res.StatusCode != http.StatusCreated {

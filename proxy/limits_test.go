@@ -20,7 +20,7 @@ import (
 func TestP10_SlowClients(t *testing.T) {
 	book := newLedger()
 	up := newUpstream(t, "http", func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
+		drain(r.Body)
 		book.act(r)
 		paid(w, r)
 	})
@@ -39,7 +39,7 @@ func TestP10_SlowClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 		io.WriteString(conn, c.sent)
 		got, err := io.ReadAll(conn)
 		if isTimeout(err) || !strings.HasPrefix(string(got), c.want) {
@@ -199,6 +199,6 @@ func TestP10_KeepsConnections(t *testing.T) {
 		if err != nil || res.StatusCode != http.StatusCreated {
 			t.Fatalf("%s: got %v, %v", path, res, err)
 		}
-		io.Copy(io.Discard, res.Body)
+		drain(res.Body)
 	}
 }

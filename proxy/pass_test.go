@@ -116,7 +116,7 @@ func TestP9_SilentTunnelEnds(t *testing.T) {
 		defer conn.Close()
 		rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 		rw.Flush()
-		io.Copy(io.Discard, conn)
+		drain(conn)
 	})
 	s := newSidecar(t, up.url, func(o *Options) { o.Limits.StreamIdle = 50 * time.Millisecond })
 	conn, err := net.Dial("tcp", s.addr)
@@ -125,7 +125,7 @@ func TestP9_SilentTunnelEnds(t *testing.T) {
 	}
 	defer conn.Close()
 	io.WriteString(conn, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if _, err := io.Copy(io.Discard, conn); err != nil {
 		t.Errorf("the client sees %v, want the end", err)
 	}
@@ -283,7 +283,7 @@ func TestP9_Failures(t *testing.T) {
 	if got := s.send("GET", "/", ""); got.status != http.StatusBadGateway || got.body != "" {
 		t.Errorf("got %v, want a plain 502", got)
 	}
-	address := rawUpstream(t, func(c net.Conn) { io.Copy(io.Discard, c) })
+	address := rawUpstream(t, func(c net.Conn) { drain(c) })
 	s = newSidecar(t, "http://"+address, func(o *Options) { o.Limits.AnswerHeader = 50 * time.Millisecond })
 	if got := s.send("GET", "/", ""); got.status != http.StatusGatewayTimeout || got.body != "" {
 		t.Errorf("got %v, want a plain 504", got)

@@ -73,8 +73,11 @@ func overPipes(t *testing.T, h http.HandlerFunc, change ...func(*http.Server)) (
 	if server.Protocols.UnencryptedHTTP2() {
 		scheme = "h2c"
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(network) }()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(network) // ends with the test
+	}()
 	to, err := parseTarget(scheme + "://upstream")
 	if err != nil {
 		t.Fatal(err)

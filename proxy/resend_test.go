@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -16,7 +15,7 @@ import (
 // when the request says so.
 func dropping(t *testing.T, protocol string, book *ledger) *upstream {
 	return newUpstream(t, protocol, func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
+		drain(r.Body)
 		book.act(r)
 		if r.Header.Get("Drop") != "" {
 			cutConnection(r)

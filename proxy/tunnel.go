@@ -32,6 +32,7 @@ func (t *tunneller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
+	defer res.Body.Close() // after up, or it would read on
 	defer up.Close()
 	removeHopByHop(res.Header)
 	if res.StatusCode < 200 || res.StatusCode > 299 {

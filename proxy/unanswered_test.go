@@ -35,9 +35,12 @@ func TestP2_NotReached(t *testing.T) {
 	if err != nil {
 		t.Skipf("the port was taken meanwhile: %v", err)
 	}
-	served := make(chan error, 1)
+	served := make(chan struct{})
 	server := &http.Server{Handler: http.HandlerFunc(paid)}
-	go func() { served <- server.Serve(listener) }()
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // ends with the test
+	}()
 	defer func() {
 		server.Close()
 		<-served
@@ -51,7 +54,7 @@ func TestP2_NotReached(t *testing.T) {
 func TestP2_NoHandshake(t *testing.T) {
 	address := rawUpstream(t, func(c net.Conn) {
 		io.WriteString(c, "this is no handshake\r\n")
-		io.Copy(io.Discard, c)
+		drain(c)
 	})
 	s := newSidecar(t, "https://"+address)
 	if got := s.pay("k1", "x"); got.status != http.StatusBadGateway || got.code() != wire.CodeUpstreamUnreachable {
@@ -74,7 +77,7 @@ func h2Frame(kind, flags byte, stream uint32, payload string) string {
 func h2Reset(code byte) func(net.Conn) {
 	return func(c net.Conn) {
 		r := bufio.NewReader(c)
-		io.ReadFull(r, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")))
+		_, _ = io.ReadFull(r, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")))
 		io.WriteString(c, h2Frame(4, 0, 0, ""))
 		head := make([]byte, 9)
 		for {
@@ -82,7 +85,7 @@ func h2Reset(code byte) func(net.Conn) {
 				return
 			}
 			size := int(head[0])<<16 | int(head[1])<<8 | int(head[2])
-			r.Discard(size)
+			_, _ = r.Discard(size)
 			if kind, stream := head[3], head[8]; kind == 1 {
 				io.WriteString(c, h2Frame(3, 0, uint32(stream), string([]byte{0, 0, 0, code})))
 			}
@@ -121,7 +124,7 @@ func playing(book *ledger, play func(c net.Conn)) func(net.Conn) {
 			if err != nil {
 				return
 			}
-			io.Copy(io.Discard, r.Body)
+			drain(r.Body)
 			book.act(r)
 			play(c)
 		}
@@ -142,7 +145,7 @@ func TestP3_Unknown(t *testing.T) {
 		_ = c.(*net.TCPConn).SetLinger(0)
 		c.Close()
 	}
-	silent := func(c net.Conn) { io.Copy(io.Discard, c) }
+	silent := func(c net.Conn) { drain(c) }
 	for _, c := range []struct {
 		name   string
 		play   func(net.Conn)

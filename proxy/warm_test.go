@@ -131,7 +131,7 @@ func TestP11_SlowReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second) // the answer has come, and nobody reads it
-		io.Copy(io.Discard, res.Body)
+		drain(res.Body)
 		res.Body.Close()
 		mustExchange(t, tr, 1)
 		if n := network.connections(); n != 2 {
