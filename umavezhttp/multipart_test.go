@@ -113,6 +113,7 @@ func TestF5_MalformedHasNoForm(t *testing.T) {
 		"a malformed disposition":   part("b", `Content-Disposition: form-data; name="`, "x") + "--b--",
 		"too many headers":          part("b", strings.Repeat("X: y\n", maxMIMEHeaders)+"X: y", "x") + "--b--",
 		"an empty part cut short":   "--b\r\n" + valorHeader + "\r\n\r\n--b--\r\n",
+		"one before another part":   "--b\r\n" + valorHeader + "\r\n\r\n" + form("b"),
 	} {
 		if got, ok := canonicalForm(body, "b"); ok {
 			t.Errorf("%s: %q has the form %q", name, body, got)

@@ -211,6 +211,7 @@ func TestProblemLanguages(t *testing.T) {
 		"en;q=0":                          "en",
 		"en;q=0, *":                       "pt-BR",
 		"en;q=0, pt;q=0.1":                "pt-BR",
+		"pt;q=0.9, pt-PT;q=0.1, en;q=0.5": "pt-BR",
 		"pt;q=nan, en;q=0.1":              "en",
 		"pt;q=2, en;q=0.1":                "en",
 		"pt;x=1, en;q=0.1":                "en",
