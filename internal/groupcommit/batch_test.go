@@ -35,6 +35,12 @@ func TestWhatWaitsSharesABatch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := &disk{takes: 10 * time.Millisecond}
 		b := New(Config[*testOp]{Flush: d.flush})
+		d.fail = func(context.Context, []*testOp, []error) error {
+			if b.Idle() {
+				t.Error("a batcher of one flight is idle while it flushes")
+			}
+			return nil
+		}
 		ops := make([]*testOp, 64)
 		for i := range ops {
 			ops[i] = opOn(byte(i))
@@ -161,6 +167,9 @@ func TestHungBatchStopsOnlyItself(t *testing.T) {
 			return nil
 		}
 		b := New(Config[*testOp]{Flush: d.flush, InFlight: 2})
+		if !b.Idle() {
+			t.Error("a new batcher is not idle")
+		}
 		start := time.Now()
 		hung := make(chan error)
 		go func() { hung <- b.Do(t.Context(), opOn(7)) }()
@@ -172,6 +181,9 @@ func TestHungBatchStopsOnlyItself(t *testing.T) {
 		}
 		if late := time.Since(start); late != 0 {
 			t.Errorf("others waited %v for the hung batch", late)
+		}
+		if !b.Idle() {
+			t.Error("with one of two batches in flight, the next is flushed at once")
 		}
 		// Its own caller does not wait for ever, and is told what is known.
 		wantStoreError(t, <-hung, "claim", umavez.Maybe, ErrHung)

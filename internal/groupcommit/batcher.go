@@ -20,7 +20,8 @@ type Batcher[O Op] struct {
 	alone      list[O] // waits for a batch of its own
 	aloneNext  bool    // the next batch comes from alone, if there is one
 	arrivals   uint64
-	inFlight   int
+	inFlight   int          // flights, with a batch or on their way to one
+	flushing   int          // of these, the ones with a batch
 	spare      []*flight[O] // flights that have ended, for their slices
 	closed     bool
 	idle       chan struct{} // closed when closed and nothing is under way
@@ -189,12 +190,19 @@ func (b *Batcher[O]) closeIfIdle() {
 	}
 }
 
+// Idle reports whether an operation would be flushed at once.
+func (b *Batcher[O]) Idle() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.flushing < b.cfg.InFlight && b.queue.first == nil
+}
+
 // Stats returns the counts.
 func (b *Batcher[O]) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.stats
 	s.Queued = b.queue.len + b.alone.len
-	s.InFlight = b.inFlight
+	s.InFlight = b.flushing
 	return s
 }

@@ -59,6 +59,7 @@ func (b *Batcher[O]) board(f *flight[O]) *flight[O] {
 		f.ops = append(f.ops, c.op)
 	}
 	f.errs = append(f.errs[:0], make([]error, len(f.calls))...)
+	b.flushing++
 	b.stats.Batches++
 	b.stats.Rows += uint64(len(f.calls))
 	b.stats.Largest = max(b.stats.Largest, len(f.calls))
@@ -83,6 +84,7 @@ func (b *Batcher[O]) land(f *flight[O], whole error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f.number++
+	b.flushing--
 	for i, c := range f.calls {
 		if c.state != inFlight {
 			continue

@@ -77,8 +77,8 @@ func (t *tx) divide(ops []*op, errs []error) {
 	}
 }
 
-// load reads the rows of all groups, but for the claims of keys that were just
-// seen to be absent: most of those are still, and are inserted unseen.
+// load reads the rows of all groups, but for the claims of keys that are thought
+// to be absent: most of those are, and are inserted unseen.
 func (t *tx) load() error {
 	t.ids = t.ids[:0]
 	for i := range t.groups {
@@ -110,7 +110,6 @@ func (t *tx) run(g *group) error {
 	if task := g.ops[0].task; task != nil {
 		return task(t)
 	}
-	before := g.row
 	write, leaseOnly := g.advance(t.now)
 	if !write {
 		return nil
@@ -124,8 +123,7 @@ func (t *tx) run(g *group) error {
 		t.wrote = true
 		return err
 	}
-	// Between the reader's look and this transaction somebody else was quicker.
-	g.row = before
+	// The key was claimed before, or somebody was quicker.
 	if err := t.c.selectRows([]*umavez.ID{&g.ops[0].id}, t.found); err != nil {
 		return err
 	}

@@ -125,6 +125,11 @@ func TestFailedSync(t *testing.T) {
 	if r := p.ask(order{Do: "claim", Key: "before", Attempt: umavez.NewAttemptID(), Lease: time.Hour}); !r.Acquired {
 		t.Fatalf("%+v", r)
 	}
+	// Now a reader is connected, too. Else the writer that gives up would be the
+	// last to close the file, and SQLite would remove the log with what is in it.
+	if r := p.ask(order{Do: "get", Key: "before"}); r.State != umavez.Running {
+		t.Fatalf("%+v", r)
+	}
 	failSyncs(t, p.cmd.Process.Pid)
 	r := p.ask(order{Do: "claim", Key: "k", Attempt: umavez.NewAttemptID(), Lease: time.Hour})
 	if r.Acquired || r.Applied != "maybe" {

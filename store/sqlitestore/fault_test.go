@@ -272,11 +272,57 @@ func TestDamagedRowIsNotVacant(t *testing.T) {
 func TestReaderFails(t *testing.T) {
 	s, f := faulty(t)
 	f.set(once("SELECT phase"), nil)
-	claim(t, s, "k", request())
+	errs := together(s, 1, func(int) error { // with the writer at work, a reader looks
+		_, acquired, err := s.Claim(t.Context(), idOf("k"), request())
+		if err == nil && !acquired {
+			err = errors.New("not granted")
+		}
+		return err
+	})
+	if errs[0] != nil {
+		t.Errorf("a claim whose reader failed: %v", errs[0])
+	}
 	f.set(once("SELECT rowid"), nil)
 	_, err := s.Get(t.Context(), idOf("k"))
 	wantApplied(t, err, umavez.No)
-	if rec := get(t, s, "k"); rec.State != umavez.Running {
+	for range 2 * readerPlaces { // on every connection
+		if rec := get(t, s, "k"); rec.State != umavez.Running {
+			t.Errorf("the key is %v", rec.State)
+		}
+	}
+}
+
+// A batch that has used up its time is rolled back, not committed behind the
+// backs of callers that may have gone.
+func TestBatchOutOfTimeIsRolledBack(t *testing.T) {
+	s, _ := fresh(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	o := &op{name: "claim", id: idOf("k"), req: request()}
+	o.ev = umavez.Event{Kind: umavez.EventClaim, Attempt: o.req.Attempt, Claim: &o.req}
+	late := newTask("late", func(*tx) error { cancel(); return nil })
+	err := s.writer.flush(ctx, []*op{o, late}, make([]error, 2))
+	wantApplied(t, err, umavez.No)
+	if rec := get(t, s, "k"); rec.State != umavez.Vacant {
 		t.Errorf("the key is %v", rec.State)
 	}
+	claim(t, s, "k", request())
+}
+
+// A replay is answered though the writer fails.
+func TestReplayThoughTheWriterFails(t *testing.T) {
+	s, f := faulty(t)
+	done(t, s, "done", []byte("answer"))
+	f.set(func(_ driver.Conn, sql string, _ []driver.NamedValue) error {
+		if strings.HasPrefix(sql, "BEGIN") {
+			return errDisk
+		}
+		return nil
+	}, nil)
+	rec, acquired, err := s.Claim(t.Context(), idOf("done"), request())
+	if err != nil || acquired || string(rec.Answer) != "answer" {
+		t.Errorf("%v, %v, %v", acquired, err, rec.State)
+	}
+	_, _, err = s.Claim(t.Context(), idOf("new"), request())
+	wantApplied(t, err, umavez.No)
+	f.set(nil, nil)
 }

@@ -9,9 +9,8 @@ import (
 // yield lets others run, in a loop that waits for a condition.
 func yield() { runtime.Gosched() }
 
-// together makes n calls that share one batch: it keeps the writer occupied
-// until all of them wait.
-func together(s *Store, n int, call func(i int) error) []error {
+// occupy keeps the writer at work until release is called.
+func occupy(s *Store) (release func()) {
 	gate := make(chan struct{})
 	var wg sync.WaitGroup
 	before := s.Stats().Batches
@@ -21,6 +20,17 @@ func together(s *Store, n int, call func(i int) error) []error {
 	for s.Stats().Batches == before {
 		yield()
 	}
+	return func() {
+		close(gate)
+		wg.Wait()
+	}
+}
+
+// together makes n calls that share one batch: it keeps the writer occupied
+// until all of them wait.
+func together(s *Store, n int, call func(i int) error) []error {
+	release := occupy(s)
+	var wg sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
 		wg.Go(func() { errs[i] = call(i) })
@@ -28,7 +38,7 @@ func together(s *Store, n int, call func(i int) error) []error {
 	for s.Stats().Queued < n {
 		yield()
 	}
-	close(gate)
+	release()
 	wg.Wait()
 	return errs
 }

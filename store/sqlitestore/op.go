@@ -13,7 +13,8 @@ type op struct {
 	id   umavez.ID
 	ev   umavez.Event
 	req  umavez.ClaimRequest // what ev.Claim points to
-	// absent: a reader has just seen no row, so the writer need not look first.
+	// absent: there is no row, as far as anyone knows. The writer inserts one
+	// without looking, and looks when that meets one.
 	absent bool
 	// task is done instead of ev, inside the transaction.
 	task func(*tx) error

@@ -35,45 +35,64 @@ var (
 	errNoNamespace = errors.New("umavez: sqlite: the namespace has no settings yet")
 )
 
-// Claim implements [umavez.Store]. It looks with a reader first: a key that is
-// done is answered from there, also while the writer is busy or the disk full.
-// Everything else is the writer's to say.
+// Claim implements [umavez.Store]. A key that is done may be answered by a
+// reader, everything else is the writer's to say.
+//
+// While the writer is at work a claim would have to wait for it, and looks with
+// a reader meanwhile: replays do not queue behind syncs. When the writer is idle
+// the look would only cost time, since most keys are new. When it fails, for a
+// full disk or another process that does not let go of the file, done keys are
+// answered all the same.
 func (s *Store) Claim(ctx context.Context, id umavez.ID, req umavez.ClaimRequest) (umavez.Record, bool, error) {
-	o := &op{name: "claim", id: id, req: req}
+	o := &op{name: "claim", id: id, req: req, absent: true}
 	o.ev = umavez.Event{Kind: umavez.EventClaim, Attempt: req.Attempt, Claim: &o.req}
-	if rec, over := s.look(ctx, o); over {
-		return rec, false, nil
+	if !s.batches.Idle() {
+		rec, there := s.look(ctx, o.ev, id)
+		if rec.State != umavez.Vacant {
+			return rec, false, nil
+		}
+		o.absent = !there
 	}
-	if err := s.batches.Do(ctx, o); err != nil {
-		return umavez.Record{}, false, err
+	err := s.batches.Do(ctx, o)
+	if err == nil {
+		return o.rec, o.acquired, nil
 	}
-	return o.rec, o.acquired, nil
+	if ctx.Err() == nil {
+		if rec, _ := s.look(ctx, o.ev, id); rec.State != umavez.Vacant {
+			return rec, false, nil
+		}
+	}
+	return umavez.Record{}, false, err
 }
 
-// look asks a reader about the key of a claim. A done row never changes until
-// its tombstone ends, so that what it says is true at the instant when it is
-// compared with the clock, after the read. Any other state may be past already.
-// A reader's failure is not the claim's: the writer will see.
-func (s *Store) look(ctx context.Context, o *op) (rec umavez.Record, over bool) {
+// look asks a reader about a key that is to be claimed. It returns the record
+// of one that is done or expired, and whether there is a row at all.
+//
+// A done row never changes until its tombstone ends, so that what it says is
+// true at the instant when it is compared with the clock, after the read. Any
+// other state may be past already, and so may there not being a row. A failure
+// to read is not the claim's: the writer will see.
+func (s *Store) look(ctx context.Context, ev umavez.Event, id umavez.ID) (rec umavez.Record, there bool) {
 	_ = s.readers.do(ctx, func(c *conn) error {
-		phase, there, err := c.phase(o.id)
-		o.absent = err == nil && !there
+		phase, found, err := c.phase(id)
+		there = found
 		if err != nil || phase != umavez.PhaseDone {
 			return err
 		}
-		row, there, err := c.row(o.id)
-		if err != nil || !there {
+		row, _, err := c.row(id)
+		if err != nil {
 			return err
 		}
 		now := s.now()
 		switch row.State(now) {
 		case umavez.Done, umavez.Expired:
-			row, eff := umavez.Next(row, now, o.ev)
-			rec, over = row.Record(now), !eff.Write
+			if row, eff := umavez.Next(row, now, ev); !eff.Write {
+				rec = row.Record(now)
+			}
 		}
 		return nil
 	})
-	return rec, over
+	return rec, there
 }
 
 // Checkpoint implements [umavez.Store].

@@ -254,33 +254,64 @@ func TestCallersShareCommits(t *testing.T) {
 	}
 }
 
-// A done key is answered by a reader; any other key is not, since what a reader
-// saw may be past when the claim is answered.
-func TestReplaysDoNotGoThroughTheWriter(t *testing.T) {
+// While the writer is at work, a done key is answered by a reader; any other key
+// is not, since what a reader saw may be past when the claim is answered.
+func TestReplaysDoNotWaitForTheWriter(t *testing.T) {
 	s, c := fresh(t)
 	done(t, s, "done", []byte("answer"))
 	claim(t, s, "running", request())
-	calls := func(name string) uint64 {
-		t.Helper()
-		before := s.Stats().Calls
-		if _, _, err := s.Claim(t.Context(), idOf(name), request()); err != nil {
-			t.Fatal(err)
+	release := occupy(s)
+	defer release()
+	// Where the claim has to wait, its caller loses patience once it is queued.
+	claimOf := func(name string) (umavez.Record, error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() {
+			for ctx.Err() == nil && s.Stats().Queued == 0 {
+				yield()
+			}
+			cancel()
+		})
+		rec, _, err := s.Claim(ctx, idOf(name), request())
+		cancel()
+		return rec, err
+	}
+	if rec, err := claimOf("done"); err != nil || string(rec.Answer) != "answer" {
+		t.Errorf("the replay of a done key: %v, %v", err, rec.State)
+	}
+	for _, name := range []string{"running", "new"} {
+		rec, err := claimOf(name)
+		if err == nil {
+			t.Errorf("the claim of a %s key was answered without the writer: %v", name, rec.State)
+			continue
 		}
-		return s.Stats().Calls - before
-	}
-	if n := calls("done"); n != 0 {
-		t.Error("the replay of a done key went through the writer")
-	}
-	if n := calls("running"); n != 1 {
-		t.Error("the claim of a running key did not go through the writer")
+		wantApplied(t, err, umavez.No)
 	}
 	c.advance(keep.Retain)
-	if n := calls("done"); n != 0 {
-		t.Error("the claim of an expired key went through the writer")
+	if rec, err := claimOf("done"); err != nil || rec.State != umavez.Expired {
+		t.Errorf("the claim of an expired key: %v, %v", err, rec.State)
 	}
 	c.advance(keep.Tombstone)
-	if n := calls("done"); n != 1 {
-		t.Error("the claim of a key past its tombstone did not go through the writer")
+	if rec, err := claimOf("done"); err == nil {
+		t.Errorf("the claim of a key past its tombstone was answered without the writer: %v", rec.State)
+	}
+}
+
+// Beside an idle writer a replay goes through it, and costs no commit.
+func TestReplayCommitsNothing(t *testing.T) {
+	s, _ := fresh(t)
+	done(t, s, "done", []byte("answer"))
+	before := s.Stats()
+	for range 5 {
+		rec, acquired, err := s.Claim(t.Context(), idOf("done"), request())
+		if err != nil || acquired || string(rec.Answer) != "answer" {
+			t.Fatalf("%v, %v, %+v", acquired, err, rec)
+		}
+	}
+	if n := s.Stats().Commits - before.Commits; n != 0 {
+		t.Errorf("five replays took %d commits", n)
 	}
 }
 

@@ -1,0 +1,41 @@
+package sqlitestore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/store/storetest"
+)
+
+// By a clock that the suite moves: leases and retentions of hours.
+func TestContract(t *testing.T) {
+	storetest.Run(t, storetest.Config{Open: func(t *testing.T) storetest.Opened {
+		c := newClock()
+		return opened(t, Options{Now: c.Now}, c.advance)
+	}})
+}
+
+// By the machine's own clock: leases of milliseconds that really run out.
+func TestContractByTheWallClock(t *testing.T) {
+	storetest.Run(t, storetest.Config{Sequences: 10, Open: func(t *testing.T) storetest.Opened {
+		return opened(t, Options{}, nil)
+	}})
+}
+
+// opened is a store on a file of its own, with what else the suite asks for.
+func opened(t *testing.T, o Options, advance func(time.Duration)) storetest.Opened {
+	path := file(t)
+	s := open(t, path, o)
+	return storetest.Opened{
+		Store: s,
+		Peer:  func(t *testing.T) umavez.Store { return open(t, path, o) },
+		Reopen: func(t *testing.T) umavez.Store {
+			if err := s.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+			return open(t, path, o)
+		},
+		Advance: advance,
+	}
+}
