@@ -166,9 +166,9 @@ func TestEveryDependencyHasItsReason(t *testing.T) {
 var link = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
 
 func TestLinksInDocumentsLead(t *testing.T) {
-	walkTree(t, func(name string) {
+	err := walkTree(func(name string) error {
 		if path.Ext(name) != ".md" {
-			return
+			return nil
 		}
 		for _, found := range link.FindAllStringSubmatch(readDoc(t, name), -1) {
 			if strings.Contains(found[1], "://") {
@@ -178,5 +178,9 @@ func TestLinksInDocumentsLead(t *testing.T) {
 				t.Errorf("%s: the link to %s leads nowhere: %v", name, found[1], err)
 			}
 		}
+		return nil
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -52,7 +52,10 @@ func TestRealSleepsAreFound(t *testing.T) {
 		{"outside tests", "a.go", "package a\nfunc f() { time.Sleep(1) }", nil},
 		{"another Sleep", "a_test.go", "package a\nfunc f() { other.Sleep(1); time.After(1) }", nil},
 	} {
-		f := parseSource(t, c.file, []byte(c.source))
+		f, err := parseSource(c.file, []byte(c.source))
+		if err != nil {
+			t.Fatal(err)
+		}
 		if got := realSleeps(f, []string{"inBubble"}); !slices.Equal(got, c.want) {
 			t.Errorf("%s: found sleeps on lines %v, want %v", c.name, got, c.want)
 		}
@@ -61,7 +64,10 @@ func TestRealSleepsAreFound(t *testing.T) {
 
 // TestBubblesAreSeen: a helper that makes a bubble is known by that.
 func TestBubblesAreSeen(t *testing.T) {
-	f := parseSource(t, "a_test.go", []byte("package a\nfunc inBubble() { synctest.Test(nil, nil) }\nfunc other() { synctest.Wait() }"))
+	f, err := parseSource("a_test.go", []byte("package a\nfunc inBubble() { synctest.Test(nil, nil) }\nfunc other() { synctest.Wait() }"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if !f.funcs[0].bubble || f.funcs[1].bubble {
 		t.Errorf("bubbles: %+v, want inBubble alone", f.funcs)
 	}

@@ -2,6 +2,7 @@ package umavez_test
 
 import (
 	"bytes"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -10,6 +11,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -52,57 +54,76 @@ func (f goFile) isTest() bool { return strings.HasSuffix(f.name, "_test.go") }
 // committed. It reads the folder and not git's index, so that it works in a
 // copy without a history, and so that a new file is held to the rules before
 // it is committed.
-func walkTree(t *testing.T, visit func(name string)) {
-	t.Helper()
-	err := fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+func walkTree(visit func(name string) error) error {
+	return fs.WalkDir(os.DirFS("."), ".", func(name string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // other tests make files and remove them while this one looks
+		}
 		if err != nil {
 			return err
 		}
 		if d.IsDir() {
-			switch d.Name() {
-			case ".git", "node_modules":
-				return fs.SkipDir
-			}
-			if name == "bin" { // what the Makefile installs; git ignores it
+			// bin is what the scripts install; git ignores it.
+			if d.Name() == ".git" || d.Name() == "node_modules" || name == "bin" {
 				return fs.SkipDir
 			}
 			return nil
 		}
-		if d.Type().IsRegular() {
-			visit(name)
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		if err := visit(name); !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 		return nil
 	})
+}
+
+// tree is every Go file of every module, and the text of each go.mod by its
+// folder. It parses and does not build, so files for other systems and build
+// tags are held to the same rules, and a module whose dependencies are not there
+// can be looked at too.
+type tree struct {
+	files   []goFile
+	modules map[string]string
+}
+
+var readTree = sync.OnceValues(func() (tree, error) {
+	found := tree{modules: map[string]string{}}
+	err := walkTree(func(name string) error {
+		isMod := path.Base(name) == "go.mod"
+		if !isMod && path.Ext(name) != ".go" || strings.Contains(name, "testdata/") {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if isMod {
+			found.modules[path.Dir(name)] = string(text)
+			return nil
+		}
+		f, err := parseSource(name, text)
+		found.files = append(found.files, f)
+		return err
+	})
+	for i := range found.files {
+		found.files[i].module = moduleOf(found.files[i].dir, found.modules)
+	}
+	return found, err
+})
+
+// loadTree returns the tree, which is read once.
+func loadTree(t *testing.T) (files []goFile, modules map[string]string) {
+	t.Helper()
+	found, err := readTree()
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// loadTree parses every Go file of every module in the tree. It parses and does
-// not build, so files for other systems and build tags are held to the same
-// rules, and a module whose dependencies are not there can be looked at too.
-func loadTree(t *testing.T) (files []goFile, modules map[string]string) {
-	t.Helper()
-	modules = map[string]string{}
-	walkTree(t, func(name string) {
-		switch {
-		case path.Base(name) == "go.mod":
-			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			modules[path.Dir(name)] = string(text)
-		case strings.HasSuffix(name, ".go") && !strings.Contains(name, "testdata/"):
-			files = append(files, parseGo(t, name))
-		}
-	})
-	if len(files) == 0 || modules["."] == "" {
+	if len(found.files) == 0 || found.modules["."] == "" {
 		t.Fatal("found no Go files or no go.mod: this test must run in the root folder")
 	}
-	for i := range files {
-		files[i].module = moduleOf(files[i].dir, modules)
-	}
-	return files, modules
+	return found.files, found.modules
 }
 
 // moduleOf returns the folder of the nearest go.mod at or above dir.
@@ -113,27 +134,17 @@ func moduleOf(dir string, modules map[string]string) string {
 	return dir
 }
 
-func parseGo(t *testing.T, name string) goFile {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parseSource(t, name, text)
-}
-
-func parseSource(t *testing.T, name string, text []byte) goFile {
-	t.Helper()
+func parseSource(name string, text []byte) (goFile, error) {
+	f := goFile{dir: path.Dir(name), name: path.Base(name), lines: bytes.Count(text, []byte("\n"))}
 	fset := token.NewFileSet()
 	parsed, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
 	if err != nil {
-		t.Fatalf("cannot parse: %v", err)
+		return f, err
 	}
-	f := goFile{dir: path.Dir(name), name: path.Base(name), lines: bytes.Count(text, []byte("\n"))}
 	for _, spec := range parsed.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
-			t.Fatalf("%s: import %s: %v", name, spec.Path.Value, err)
+			return f, err
 		}
 		f.imports = append(f.imports, imported)
 	}
@@ -153,7 +164,7 @@ func parseSource(t *testing.T, name string, text []byte) goFile {
 		}
 		return true
 	})
-	return f
+	return f, nil
 }
 
 // uses returns the lines below n that name pkg.name.
