@@ -303,8 +303,8 @@ func TestFenceOfAClaim(t *testing.T) {
 // TestTakeOverIsOfTheSameRequest: one other bit in the fingerprint, or no fence
 // at all, and the lost record stays where it is.
 func TestTakeOverIsOfTheSameRequest(t *testing.T) {
-	claim := func(row Row, seen Fence, print Fingerprint) bool {
-		_, eff := Next(row, lifeNow, Event{Kind: EventClaim, Attempt: mine, Claim: &ClaimRequest{TakeOver: seen, Fingerprint: print}})
+	claim := func(row Row, seen Fence, of Fingerprint) bool {
+		_, eff := Next(row, lifeNow, Event{Kind: EventClaim, Attempt: mine, Claim: &ClaimRequest{TakeOver: seen, Fingerprint: of}})
 		return eff.Acquired
 	}
 	lost := running(other, Rerunnable, lifeNow)
