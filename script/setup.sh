@@ -25,8 +25,7 @@ if ! command -v apt-get >/dev/null; then
 	echo "there is no apt-get here; please install these by hand: ${missing[*]}" >&2
 	exit 1
 fi
-as_root=()
-[ "$(id -u)" = 0 ] || as_root=(sudo)
-export DEBIAN_FRONTEND=noninteractive
+as_root=(env DEBIAN_FRONTEND=noninteractive)
+[ "$(id -u)" = 0 ] || as_root=(sudo "${as_root[@]}") # sudo drops the environment
 "${as_root[@]}" apt-get update -qq >&2
 "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
