@@ -88,8 +88,13 @@ func TestAnswerFormat(t *testing.T) {
 
 func TestAnswerRefusesWhatCannotBeReadBack(t *testing.T) {
 	for _, a := range []Answer{
-		{Status: 0}, {Status: 99, Kept: KeptWithoutBody}, {Status: 1000}, {Status: 101}, {Status: 200, Kept: 3},
-		{Status: 200, Kept: KeptWithoutBody, Body: []byte("x")}, {Status: 200, Kept: NotKeptYet, Body: []byte("x")},
+		{Status: 0},
+		{Status: 99, Kept: KeptWithoutBody},
+		{Status: 1000},
+		{Status: 101},
+		{Status: 200, Kept: 3},
+		{Status: 200, Kept: KeptWithoutBody, Body: []byte("x")},
+		{Status: 200, Kept: NotKeptYet, Body: []byte("x")},
 	} {
 		if _, err := a.MarshalBinary(); err == nil {
 			t.Errorf("took %+v", a)

@@ -107,7 +107,7 @@ var peculiar = map[string]http.HandlerFunc{
 			panic(err)
 		}
 		defer f.Close()
-		io.Copy(w, f)
+		_, _ = io.Copy(w, f) // what did not go out is seen by the client
 	},
 	"redirect":  func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/there", http.StatusSeeOther) },
 	"not found": http.NotFound,
