@@ -48,6 +48,7 @@ var layers = []layer{
 	{"store", []string{".", "internal"}, "a store that used another one could not be " +
 		"released, replaced or read by itself"},
 	{"examples", []string{"*"}, "examples show the whole"},
+	{"internal/interop", []string{"*"}, "its tests put the whole into other people's frameworks"},
 	{"bench", []string{"*"}, "benchmarks compare the whole"},
 	{"cmd", []string{"*"}, "the command is where everything is put together"},
 }
