@@ -11,7 +11,7 @@ import (
 // Attempt is a won claim: one try at an operation, in this process.
 type Attempt struct {
 	eng    *Engine
-	flight *flight
+	flight *flight // nil once it has landed for good; guarded by mu
 	op     Operation
 	lease  Lease
 	began  reading
@@ -162,6 +162,17 @@ func (a *Attempt) finish(end job) error {
 	e.observe(MomentUnsaved, a.lease.ID, &a.op, Observation{Attempt: a.lease.Attempt, Fence: a.lease.Fence, Err: err})
 	e.backlog.add(j)
 	return fmt.Errorf("%w: %w", ErrUnsaved, err)
+}
+
+// land ends the attempt's flight for good, when the store has acknowledged the
+// attempt's end.
+func (a *Attempt) land(end flightEnd, rec Record) {
+	a.mu.Lock()
+	f := a.flight
+	a.flight = nil
+	a.mu.Unlock()
+	a.eng.flights.land(f, end, rec, nil)
+	a.eng.flights.recycle(f)
 }
 
 // leaseLeft is what is left of the lease by this process's clocks.

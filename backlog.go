@@ -97,7 +97,7 @@ func (e *Engine) settle(j *job, err error) error {
 		o.Reason = j.reason
 		e.observe(MomentAbandoned, a.lease.ID, &a.op, o)
 	}
-	e.flights.land(a.flight, end, rec, nil)
+	a.land(end, rec)
 	return err
 }
 

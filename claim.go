@@ -69,10 +69,12 @@ func (e *Engine) lead(ctx context.Context, f *flight, op *Operation, now reading
 func (e *Engine) begin(ctx context.Context, f *flight, op *Operation, id AttemptID, w won) (*Attempt, Record, bool, error) {
 	a := e.newAttempt(ctx, f, op, id, w)
 	e.flights.run(f, a, w.rec)
+	// From here on the flight is the attempt's, which may land it any moment.
+	key := a.lease.ID
 	if w.took {
-		e.observe(MomentTakenOver, f.id, op, a.observation())
+		e.observe(MomentTakenOver, key, op, a.observation())
 	}
-	e.observe(MomentClaimed, f.id, op, a.observation())
+	e.observe(MomentClaimed, key, op, a.observation())
 	if ctx.Err() != nil {
 		a.unstarted()
 		return nil, Record{}, false, context.Cause(ctx)
@@ -82,9 +84,9 @@ func (e *Engine) begin(ctx context.Context, f *flight, op *Operation, id Attempt
 		if errors.Is(err, ErrLeaseLost) {
 			return nil, Record{}, true, nil
 		}
-		return nil, Record{}, false, e.observeErr(MomentUnavailable, f.id, op, fmt.Errorf("%w: %w", ErrUnavailable, err))
+		return nil, Record{}, false, e.observeErr(MomentUnavailable, key, op, fmt.Errorf("%w: %w", ErrUnavailable, err))
 	}
-	e.observe(MomentStarted, f.id, op, a.observation())
+	e.observe(MomentStarted, key, op, a.observation())
 	return a, Record{}, false, nil
 }
 

@@ -79,11 +79,12 @@ func (t *flights) join(id ID) (f *flight, lead bool) {
 	return f, true
 }
 
-// flightPool keeps what replays would otherwise allocate: most flights are one
-// look into the store that nobody else joined.
+// flightPool keeps what each claim would otherwise allocate: most flights are
+// joined by nobody.
 var flightPool = sync.Pool{New: func() any { return new(flight) }}
 
-// recycle takes back a flight that is over, from the only one who ever knew it.
+// recycle takes back a flight that is over and that nobody joined, from the last
+// one who knows of it: the leader, or the attempt that ended.
 func (t *flights) recycle(f *flight) {
 	if f.joined {
 		return

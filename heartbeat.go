@@ -186,12 +186,13 @@ func (k *keeper) beat(a *Attempt) {
 // soon as another attempt may be running it.
 func (a *Attempt) overdue(m Moment, cause error) {
 	a.mu.Lock()
-	ended := a.ended
-	a.mu.Unlock()
-	if ended {
+	if a.ended {
+		a.mu.Unlock()
 		return // the record no longer runs because the attempt ended it
 	}
+	// Under the mutex: once the attempt has ended, its flight may be another's.
 	a.eng.flights.land(a.flight, endRetry, Record{}, nil)
+	a.mu.Unlock()
 	o := a.observation()
 	o.Err = cause
 	if m != MomentExtendFailed {
