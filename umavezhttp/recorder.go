@@ -167,7 +167,7 @@ func (rec *recording) write(p []byte, s string) (int, error) {
 	if err := rec.admit(int64(n)); err != nil || n == 0 {
 		return 0, err
 	}
-	if rec.taping && rec.tape.length+int64(n) > rec.call.once.opt.MaxAnswer {
+	if rec.taping && max(rec.tape.length+int64(n), rec.declared) > rec.call.once.opt.MaxAnswer {
 		// It will not be kept whole. What there is of it goes out now (rule R9).
 		if err := rec.goLive(p, s); err != nil {
 			return 0, err

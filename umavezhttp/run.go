@@ -133,7 +133,8 @@ func (rec *recording) lastWord(why umavez.Reason) []byte {
 
 // send answers the client with what the handler wrote.
 func (c *call) send(rec *recording, out outcome, err error) {
-	if errors.Is(err, umavez.ErrLeaseLost) {
+	if errors.Is(err, umavez.ErrLeaseLost) || errors.Is(err, umavez.ErrEnded) {
+		// The key is somebody else's, or the handler ended its attempt itself.
 		c.elsewhere()
 		return
 	}
@@ -151,9 +152,8 @@ func (c *call) send(rec *recording, out outcome, err error) {
 	switch {
 	case out == leaveUnknown && c.policy == umavez.Opaque:
 		h[wire.IdempotencyStatus] = []string{wire.StatusUnknown}
-	case out == keepWhole || out == keepBare:
+	case (out == keepWhole || out == keepBare) && !rec.unsaved:
 		c.putExpires(h, rec.attempt.Retention().Retain)
-	case out == releaseKey, out == leaveUnknown:
 	}
 	c.w.WriteHeader(rec.status)
 	// A client that has left cannot be told; the record is complete.
