@@ -43,6 +43,19 @@ func TestR9_ChunkedIsNoStream(t *testing.T) {
 	}
 }
 
+// TestR9_OldServers: an answer of HTTP/1.0, whose end is the connection's, is one
+// like any other.
+func TestR9_OldServers(t *testing.T) {
+	book := newLedger()
+	address := rawUpstream(t, playing(book, says("HTTP/1.0 201 Created\r\nContent-Type: application/json\r\n\r\n{\"id\":\"42\"}")))
+	s := newSidecar(t, "http://"+address)
+	first, again := s.pay("k1", "x"), s.pay("k1", "x")
+	if first.status != http.StatusCreated || again.body != first.body || !again.replayed() || first.body != `{"id":"42"}` {
+		t.Errorf("got %v, then %v", first, again)
+	}
+	book.want(t, "k1", 1)
+}
+
 // TestR9_Streams: event streams go out as they come, and are not kept.
 func TestR9_Streams(t *testing.T) {
 	for _, media := range []string{"text/event-stream", "Text/Event-Stream; charset=utf-8", "multipart/x-mixed-replace;boundary=b", "application/grpc+proto"} {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -119,6 +120,11 @@ func newSidecar(t *testing.T, upstream string, change ...func(*Options)) *sideca
 	})
 	return s
 }
+
+// trustUpstream lets connections count as warm for two seconds, which the sidecar
+// would find out by itself in four: on a busy machine the time between two
+// requests of a test may be longer than what is safe without knowing.
+func (s *sidecar) trustUpstream() { s.proxy.transport.pool.warmth.stayedOpen() }
 
 // logBook keeps what was logged.
 type logBook struct {
@@ -304,6 +310,10 @@ func newUpstream(t *testing.T, protocol string, h http.HandlerFunc, change ...fu
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
+		if server.TLSConfig != nil {
+			_ = server.ServeTLS(listener, "", "")
+			return
+		}
 		_ = server.Serve(listener) // ends with the test
 	}()
 	t.Cleanup(func() {
@@ -317,6 +327,9 @@ func newUpstream(t *testing.T, protocol string, h http.HandlerFunc, change ...fu
 // without an answer. The reset is not left to chance.
 func cutConnection(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+		if secure, ok := c.(*tls.Conn); ok {
+			c = secure.NetConn()
+		}
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/umavez/umavez"
@@ -16,38 +17,38 @@ import (
 )
 
 // TestP10_SlowClients: a client that stops in its header or its body is sent
-// away, and leaves no key behind.
+// away when its time is over, and leaves no key behind.
 func TestP10_SlowClients(t *testing.T) {
-	book := newLedger()
-	up := newUpstream(t, "http", func(w http.ResponseWriter, r *http.Request) {
-		drain(r.Body)
-		book.act(r)
-		paid(w, r)
-	})
-	s := newSidecar(t, up.url, func(o *Options) {
-		o.Limits.ReadHeader, o.Limits.ReadBody, o.Limits.ClientIdle = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
-	})
-	for _, c := range []struct{ what, sent, want string }{
-		{"nothing", "", ""},
-		{"half a header", "POST /pay HTTP/1.1\r\nHost: a\r\nIdempo", ""},
-		{"half a body", "POST /pay HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k1\r\nContent-Length: 9\r\n\r\ncor", "HTTP/1.1 400 "},
-		{"half a body that passes", "POST /other HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\ncor", "HTTP/1.1 502 "},
-		{"nothing more", "GET /other HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 201 "},
+	for _, c := range []struct {
+		what, sent, want string
+		after            time.Duration
+	}{
+		{"nothing", "", "", 10 * time.Second},
+		{"half a header", "POST /pay HTTP/1.1\r\nHost: a\r\nIdempo", "", 10 * time.Second},
+		{"half a body", "POST /pay HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k1\r\nContent-Length: 9\r\n\r\ncor", "HTTP/1.1 400 ", 30 * time.Second},
+		{"half a body that passes", "POST /other HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\ncor", "HTTP/1.1 502 ", 30 * time.Second},
+		{"nothing more", "GET /other HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 201 ", 75 * time.Second},
 	} {
-		conn, err := net.Dial("tcp", s.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-		io.WriteString(conn, c.sent)
-		got, err := io.ReadAll(conn)
-		if isTimeout(err) || !strings.HasPrefix(string(got), c.want) {
-			t.Errorf("%s: got %q, %v, want %q", c.what, got, err, c.want)
-		}
-	}
-	if rec := s.record("k1"); rec.State != umavez.Vacant {
-		t.Errorf("half a body left a key that is %v", rec.State)
+		synctest.Test(t, func(t *testing.T) {
+			s := newPipeSidecar(t, func(w http.ResponseWriter, r *http.Request) {
+				drain(r.Body)
+				paid(w, r)
+			})
+			conn := s.connect()
+			defer conn.Close()
+			start := time.Now()
+			io.WriteString(conn, c.sent)
+			got, err := io.ReadAll(conn)
+			if took := time.Since(start); took < c.after || took > c.after+time.Second {
+				t.Errorf("%s: it took %v, want %v", c.what, took, c.after)
+			}
+			if err != nil || !strings.HasPrefix(string(got), c.want) {
+				t.Errorf("%s: got %q, %v, want %q", c.what, got, err, c.want)
+			}
+			if rec := s.record("k1"); rec.State != umavez.Vacant {
+				t.Errorf("%s: left a key that is %v", c.what, rec.State)
+			}
+		})
 	}
 }
 
@@ -55,33 +56,82 @@ func TestP10_SlowClients(t *testing.T) {
 // cut off, and no deadline of the body ends the wait for the answer.
 func TestP10_SlowUpload(t *testing.T) {
 	for _, path := range []string{"/pay", "/other"} {
-		var up seen
-		u := newUpstream(t, "http", func(w http.ResponseWriter, r *http.Request) {
-			up.echo(discardWriter{}, r)
-			select {
-			case <-time.After(300 * time.Millisecond):
-			case <-r.Context().Done():
-				t.Errorf("%s: the request was given up", path)
+		synctest.Test(t, func(t *testing.T) {
+			var up seen
+			s := newPipeSidecar(t, func(w http.ResponseWriter, r *http.Request) {
+				up.echo(discardWriter{}, r)
+				select {
+				case <-time.After(100 * time.Second):
+				case <-r.Context().Done():
+					t.Errorf("%s: the request was given up", path)
+				}
+				paid(w, r)
+			})
+			body, talk := io.Pipe()
+			go func() {
+				for range 6 {
+					time.Sleep(29 * time.Second)
+					io.WriteString(talk, "part ")
+				}
+				talk.Close()
+			}()
+			r := s.request("POST", path, "", keyName, "k1")
+			r.Body, r.ContentLength = body, 30
+			if got, err := s.do(r); err != nil || got.status != http.StatusCreated {
+				t.Errorf("%s: got %v, %v", path, got, err)
 			}
-			paid(w, r)
+			if _, got := up.request(); got != strings.Repeat("part ", 6) {
+				t.Errorf("%s: the upstream got %q", path, got)
+			}
 		})
-		s := newSidecar(t, u.url, func(o *Options) { o.Limits.ReadBody = 150 * time.Millisecond })
-		body, talk := io.Pipe()
-		go func() {
-			for range 6 {
-				<-time.After(50 * time.Millisecond)
-				io.WriteString(talk, "part ")
+	}
+}
+
+// TestP10_SlowUpstreams: each wait for the upstream has an end, and it is where
+// the limits say.
+func TestP10_SlowUpstreams(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		h     func(http.ResponseWriter, *http.Request)
+		after time.Duration
+	}{
+		{"no reading", func(http.ResponseWriter, *http.Request) {}, time.Minute},
+		{"no header", func(http.ResponseWriter, *http.Request) {}, 2 * time.Minute},
+		{"no body", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "9")
+			http.NewResponseController(w).Flush()
+		}, time.Minute},
+		{"a body that stops", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "9")
+			for range 3 {
+				io.WriteString(w, "x")
+				http.NewResponseController(w).Flush()
+				time.Sleep(50 * time.Second)
 			}
-			talk.Close()
-		}()
-		r := s.request("POST", path, "", keyName, "k1")
-		r.Body, r.ContentLength = body, 30
-		if got, err := s.do(r); err != nil || got.status != http.StatusCreated {
-			t.Errorf("%s: got %v, %v", path, got, err)
-		}
-		if _, got := up.request(); got != strings.Repeat("part ", 6) {
-			t.Errorf("%s: the upstream got %q", path, got)
-		}
+		}, 2*50*time.Second + time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			stop := make(chan struct{})
+			s := newPipeSidecar(t, func(w http.ResponseWriter, r *http.Request) {
+				if c.what != "no reading" { // a pipe holds nothing that is not read
+					drain(r.Body)
+				}
+				c.h(w, r)
+				<-stop
+			})
+			defer close(stop)
+			start := time.Now()
+			got := s.pay("k1", "x")
+			if got.status != http.StatusGatewayTimeout || got.code() != wire.CodeOutcomeUnknown {
+				t.Errorf("%s: got %v, want 504 outcome-unknown", c.what, got)
+			}
+			if took := time.Since(start); took < c.after || took > c.after+time.Second {
+				t.Errorf("%s: it took %v, want %v", c.what, took, c.after)
+			}
+			if rec := s.record("k1"); rec.State != umavez.Lost || rec.Reason != umavez.ReasonTimeout {
+				t.Errorf("%s: the record is %v, %q", c.what, rec.State, rec.Reason)
+			}
+		})
 	}
 }
 

@@ -2,12 +2,15 @@ package proxy
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/umavez/umavez/umavezhttp"
 )
 
 // pipes is a network in memory, for bubbles of testing/synctest: what waits on
@@ -111,4 +114,56 @@ func stateCounter(open *atomic.Int64) func(*http.Server) {
 			}
 		}
 	}
+}
+
+// pipeSidecar is a sidecar on a network in memory, in front of an upstream on
+// another one. To be called in a bubble.
+type pipeSidecar struct {
+	*sidecar
+	network *pipes
+}
+
+func newPipeSidecar(t *testing.T, h http.HandlerFunc, change ...func(*Options)) *pipeSidecar {
+	t.Helper()
+	s := &pipeSidecar{sidecar: &sidecar{t: t, log: &logBook{}, url: "http://sidecar"}, network: newPipes()}
+	tr, _ := overPipes(t, h)
+	o := Options{
+		Upstream: "http://upstream", Routes: []Route{{Pattern: "POST /pay"}}, Principal: NoPrincipal(),
+		HTTP: umavezhttp.Options{Namespace: "loja"}, Logger: slog.New(slog.NewTextHandler(s.log, nil)),
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	s.eng = newEngine(t)
+	var err error
+	if s.proxy, err = New(s.eng, o); err != nil {
+		t.Fatal(err)
+	}
+	s.proxy.transport.dial = tr.dial
+	server := o.Limits.Server(s.proxy)
+	server.ErrorLog = slogLogger(discard)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(s.network) // ends with the test
+	}()
+	transport := &http.Transport{DialContext: s.network.dial}
+	s.http = &http.Client{Transport: transport}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		server.Close()
+		<-served
+		s.proxy.Close()
+	})
+	return s
+}
+
+// connect makes a connection to the sidecar.
+func (s *pipeSidecar) connect() net.Conn {
+	s.t.Helper()
+	c, err := s.network.dial(s.t.Context(), "", "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c
 }

@@ -39,6 +39,7 @@ type conn struct {
 	uses      int
 	idleSince time.Time
 	keepAlive time.Duration // how long the upstream says to wait; 0: it does not say
+	wasIdle   time.Duration // before its present use, if it was used before; else -1
 	gone      bool
 }
 
@@ -133,7 +134,7 @@ func (p *pool) warm() *conn {
 	for _, c := range p.shared {
 		// A connection with requests on it is not idle.
 		if (c.uses > 0 || c.warm(now, limit)) && c.http.Available() > 0 {
-			c.uses++
+			c.use(now)
 			return c
 		}
 	}
@@ -143,8 +144,17 @@ func (p *pool) warm() *conn {
 	}
 	c := p.idle[last]
 	p.idle = p.idle[:last]
-	c.uses++
+	c.use(now)
 	return c
+}
+
+// use begins a use. The caller holds the pool's mu.
+func (c *conn) use(now time.Time) {
+	if c.uses == 0 {
+		c.wasIdle = c.idleFor(now)
+		c.wire.doubted.Store(true)
+	}
+	c.uses++
 }
 
 // warm reports whether the connection has been idle for less than the limit and
@@ -175,7 +185,8 @@ func (p *pool) dial(ctx context.Context) (*conn, error) {
 		return nil, err
 	}
 	// HTTP/2 says at once that it takes many, until the peer's settings say how many.
-	c := &conn{http: cc, wire: wire, many: cc.Available() > 1, uses: 1, idleSince: p.now()}
+	c := &conn{http: cc, wire: wire, many: cc.Available() > 1, uses: 1, idleSince: p.now(), wasIdle: -1}
+	wire.frames.Store(c.many)
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
@@ -212,14 +223,15 @@ func (p *pool) giveBack(c *conn) {
 		over = c
 	case c.many:
 	case len(p.idle) >= p.max:
-		over, p.idle = p.idle[0], append(slices.Delete(p.idle, 0, 1), c)
+		// Not the oldest: that one is being watched.
+		over = c
 	default:
 		p.idle = append(p.idle, c)
 	}
 	if over != nil {
 		p.forget(over)
 	} else {
-		p.sweepSoon(warmMost)
+		p.sweepSoon(watched)
 	}
 	p.mu.Unlock()
 	if over != nil {
@@ -250,6 +262,17 @@ func (p *pool) forget(c *conn) {
 	p.shared = slices.DeleteFunc(p.shared, same)
 }
 
+// failed notes that a request on the connection got no byte of an answer. If the
+// connection was idle before, it may have been closed just then.
+func (p *pool) failed(c *conn) {
+	p.mu.Lock()
+	idle := c.wasIdle
+	p.mu.Unlock()
+	if idle >= 0 {
+		p.warmth.closed(idle)
+	}
+}
+
 // died is called when a connection has failed or was closed, by either side.
 // Nobody was using it: then the upstream has shown for how long it keeps one.
 func (p *pool) died(c *conn) {
@@ -272,7 +295,7 @@ func (p *pool) sweepSoon(after time.Duration) {
 	}
 }
 
-// sweepIdle closes what has been idle for warmMost.
+// sweepIdle closes what has been idle for as long as it was to be watched.
 func (p *pool) sweepIdle() {
 	now := p.now()
 	var over []*conn
@@ -283,7 +306,7 @@ func (p *pool) sweepIdle() {
 		if c.uses > 0 {
 			continue
 		}
-		left := warmMost - now.Sub(c.idleSince)
+		left := watched - now.Sub(c.idleSince)
 		if left > 0 {
 			if next < 0 || left < next {
 				next = left
@@ -299,7 +322,7 @@ func (p *pool) sweepIdle() {
 	p.mu.Unlock()
 	for _, c := range over {
 		if c.http.Err() == nil {
-			p.warmth.survived()
+			p.warmth.stayedOpen()
 		}
 		c.http.Close()
 	}

@@ -20,6 +20,9 @@ type SendError struct {
 	Answering bool
 	// Timeout: the upstream took too long.
 	Timeout bool
+	// stale: the connection was one that had been idle, and it was found dead
+	// before anything was written. Another one costs nothing.
+	stale bool
 	// Err is the cause. It may tell of the inside of the network: log it, never show it.
 	Err error
 }
@@ -48,6 +51,7 @@ func (e *SendError) Unwrap() error { return e.Err }
 // request was declared unwritten finds its connection closed.
 type send struct {
 	conn   *conn
+	reused bool  // the connection had been idle before
 	before int64 // bytes on the connection before this request
 	state  atomic.Uint32
 	// entered: HTTP/1.1's writer took the request. Without it, bytes that went
@@ -62,7 +66,9 @@ const (
 	sendUnwritten               // declared unwritten: no byte may follow
 )
 
-func newSend(c *conn) *send { return &send{conn: c, before: c.wire.written.Load()} }
+func newSend(c *conn) *send {
+	return &send{conn: c, before: c.wire.written.Load(), reused: c.wasIdle >= 0}
+}
 
 // watch returns a context under which net/http tells how far the request got.
 func (s *send) watch(ctx context.Context) context.Context {
@@ -87,16 +93,22 @@ func (s *send) watch(ctx context.Context) context.Context {
 // written decides whether the upstream may have seen anything of the request.
 // To be called once, after RoundTrip has failed.
 func (s *send) written(err error) bool {
+	nothing := s.conn.wire.written.Load() == s.before
 	if !s.conn.many {
-		return s.entered.Load() && s.conn.wire.written.Load() != s.before
+		return s.entered.Load() && !nothing
+	}
+	if nothing && s.conn.wire.refused.Load() {
+		return false // by nobody since this request came, and never again
 	}
 	return !s.state.CompareAndSwap(sendWaiting, sendUnwritten) && !refused(err)
 }
 
 // failed makes the error of a request that got no answer.
 func (s *send) failed(err error) *SendError {
+	written := s.written(err)
 	return &SendError{
-		Written: s.written(err), Answering: s.answering.Load(), Timeout: isTimeout(err), Err: err,
+		Written: written, Answering: s.answering.Load(), Timeout: isTimeout(err),
+		stale: !written && s.reused, Err: err,
 	}
 }
 

@@ -83,15 +83,34 @@ func (t *transport) open(ctx context.Context) (*http.ClientConn, *wireConn, erro
 	return cc, slot.wire, nil
 }
 
+// mostStale is how many connections in a row may be found dead before a request
+// is put on them. When an upstream restarts, all idle ones are.
+const mostStale = 8
+
 // RoundTrip sends the request once. Its error is always a [*SendError]. An
 // answer's body must be read to its end or closed; a pause in it that is longer
 // than the limit ends it with a *SendError too.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	body := newTrialBody(req)
+	for tries := 1; ; tries++ {
+		res, failure := t.try(body.request())
+		if failure == nil {
+			body.settle()
+			res.Request = req
+			return res, nil
+		}
+		// To take another connection is not to send again: nothing was sent.
+		if !failure.stale || tries > mostStale || !body.rewind() || req.Context().Err() != nil {
+			body.abort()
+			return nil, failure
+		}
+	}
+}
+
+// try sends the request on one connection.
+func (t *transport) try(req *http.Request) (*http.Response, *SendError) {
 	c, err := t.pool.take(req.Context())
 	if err != nil {
-		if req.Body != nil {
-			req.Body.Close()
-		}
 		return nil, &SendError{Timeout: isTimeout(err), Err: err}
 	}
 	s := newSend(c)
@@ -102,10 +121,12 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		failure := s.failed(err)
 		cancel(err)
+		if !failure.Answering && !failure.Timeout && req.Context().Err() == nil {
+			t.pool.failed(c)
+		}
 		t.pool.giveBack(c)
 		return nil, failure
 	}
-	res.Request = req
 	t.noteKeepAlive(c, res)
 	done := func() {
 		cancel(errAnswerEnded)

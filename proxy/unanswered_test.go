@@ -213,7 +213,8 @@ func TestP3_UnknownOverH2(t *testing.T) {
 		}
 		paid(w, r)
 	})
-	s := newSidecar(t, up.url, func(o *Options) { o.Limits.AnswerHeader = 200 * time.Millisecond })
+	patient := newSidecar(t, up.url)
+	impatient := newSidecar(t, up.url, func(o *Options) { o.Limits.AnswerHeader = 50 * time.Millisecond })
 	for i, c := range []struct {
 		fail   string
 		status int
@@ -223,7 +224,10 @@ func TestP3_UnknownOverH2(t *testing.T) {
 		{"before a byte", 502, umavez.ReasonReset},
 		{"in time", 504, umavez.ReasonTimeout},
 	} {
-		key := fmt.Sprintf("k%d", i)
+		key, s := fmt.Sprintf("k%d", i), patient
+		if c.fail == "in time" {
+			s = impatient
+		}
 		if got := s.pay(key, "x", "Fail", c.fail); got.status != c.status || got.code() != wire.CodeOutcomeUnknown {
 			t.Errorf("%s: got %v, want %d outcome-unknown", c.fail, got, c.status)
 		}

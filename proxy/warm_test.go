@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -66,9 +68,9 @@ func TestP11_IdleTime(t *testing.T) {
 				}
 				paid(w, r)
 			})
-			// Let a connection outlive the two seconds: then that is the limit.
+			// Let a connection stay open: then two seconds are the limit.
 			mustExchange(t, tr, 1)
-			time.Sleep(3 * time.Second)
+			time.Sleep(5 * time.Second)
 			mustExchange(t, tr, 1)
 			before := network.connections()
 			time.Sleep(c.idle)
@@ -156,52 +158,55 @@ func TestP11_IdleConnectionsEnd(t *testing.T) {
 			if open.Load() != 1 {
 				t.Errorf("%d connections are open, want 1", open.Load())
 			}
-			time.Sleep(2100 * time.Millisecond)
+			time.Sleep(4100 * time.Millisecond)
 			synctest.Wait()
 			if open.Load() != 0 {
-				t.Errorf("%d connections are open after two seconds, want none", open.Load())
+				t.Errorf("%d connections are open after four seconds, want none", open.Load())
 			}
 		})
 	}
 }
 
 // TestP11_ShortIdleLimit: an upstream that closes idle connections after 300 ms,
-// and requests at moments all around that, in virtual time: every one of them is
+// or 2 s as Gunicorn does, and requests at moments all around that, in virtual time: every one of them is
 // answered.
 func TestP11_ShortIdleLimit(t *testing.T) {
-	const limit = 300 * time.Millisecond
-	for _, h2 := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			change := []func(*http.Server){func(s *http.Server) { s.IdleTimeout = limit }}
-			if h2 {
-				change = append(change, overH2)
-			}
-			tr, network := overPipes(t, paid, change...)
-			draw := rand.New(rand.NewPCG(1, 2))
-			failed, reused := 0, 0
-			for i := range 2000 {
-				before := network.connections()
-				if err := exchange(tr); err != nil {
-					failed++
-					t.Logf("request %d: %v", i, err)
-				}
-				if network.connections() == before {
-					reused++
-				}
-				pause := time.Duration(draw.Int64N(int64(2 * limit)))
-				if i%2 == 0 { // close to the limit
-					pause = limit + time.Duration(draw.Int64N(2000)-1000)*time.Microsecond
-				}
-				time.Sleep(pause)
-			}
-			if failed > 0 {
-				t.Errorf("HTTP/2 %v: %d of 2000 requests were not answered", h2, failed)
-			}
-			// Some of the pauses are short: it must not be by never reusing any.
-			if reused < 100 {
-				t.Errorf("HTTP/2 %v: only %d requests were on a warm connection", h2, reused)
-			}
-		})
+	for _, limit := range []time.Duration{300 * time.Millisecond, 2 * time.Second} {
+		for _, h2 := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) { shortIdleLimit(t, limit, h2) })
+		}
+	}
+}
+
+func shortIdleLimit(t *testing.T, limit time.Duration, h2 bool) {
+	change := []func(*http.Server){func(s *http.Server) { s.IdleTimeout = limit }}
+	if h2 {
+		change = append(change, overH2)
+	}
+	tr, network := overPipes(t, paid, change...)
+	draw := rand.New(rand.NewPCG(1, 2))
+	failed, reused := 0, 0
+	for i := range 1000 {
+		before := network.connections()
+		if err := exchange(tr); err != nil {
+			failed++
+			t.Logf("request %d: %v", i, err)
+		}
+		if network.connections() == before {
+			reused++
+		}
+		pause := time.Duration(draw.Int64N(int64(2 * limit)))
+		if i%2 == 0 { // close to the limit
+			pause = limit + time.Duration(draw.Int64N(2000)-1000)*time.Microsecond
+		}
+		time.Sleep(pause)
+	}
+	if failed > 0 {
+		t.Errorf("limit %v, HTTP/2 %v: %d of 1000 requests were not answered", limit, h2, failed)
+	}
+	// Some of the pauses are short: it must not be by never reusing any.
+	if reused < 50 {
+		t.Errorf("limit %v, HTTP/2 %v: only %d requests were on a warm connection", limit, h2, reused)
 	}
 }
 
@@ -233,6 +238,38 @@ func TestP11_ShortIdleLimitOnSockets(t *testing.T) {
 	}
 	wg.Wait()
 	t.Logf("%d requests on %d connections", clients*requests, up.accepted())
+}
+
+// TestP11_HangsUpUnsaid: an upstream that hangs up after each answer without
+// saying so is found out, even when each try costs an unknown.
+func TestP11_HangsUpUnsaid(t *testing.T) {
+	address := rawUpstream(t, func(c net.Conn) {
+		in := bufio.NewReader(c)
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		drain(r.Body)
+		io.WriteString(c, "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok")
+		_, _ = in.ReadByte() // what comes next finds the connection dead
+	})
+	s := newSidecar(t, "http://"+address)
+	unknown := 0
+	for i := range 40 {
+		switch got := s.pay(fmt.Sprint("k", i), "x"); got.status {
+		case http.StatusCreated:
+		case http.StatusBadGateway:
+			unknown++
+			if i > 20 {
+				t.Errorf("request %d still got %v", i, got)
+			}
+		default:
+			t.Errorf("got %v", got)
+		}
+	}
+	if unknown > briefMost+1 {
+		t.Errorf("%d became unknown, want at most %d", unknown, briefMost+1)
+	}
 }
 
 // TestP11_ManyAtOnce: a burst of requests over HTTP/2 shares connections; one

@@ -9,14 +9,20 @@ import (
 // P11). An upstream that closes it for idleness just then leaves a request of
 // which nobody knows whether it was read: a needless *unknown*.
 const (
-	// warmMost is the longest, for any upstream: Node closes after 5 s, and
-	// nothing else in wide use closes sooner by default.
+	// warmMost is the longest, for any upstream. Node closes after 5 s.
 	warmMost = 2 * time.Second
+	// watched is how long idle connections are left open to see what the
+	// upstream does with them. Gunicorn closes after 2 s, which must be seen.
+	watched = 2 * warmMost
 	// warmLeast is what is taken for safe of an upstream that nothing is known
-	// of yet, and also of one that was seen to close very soon: an upstream that
-	// restarts closes connections of any age, and a sidecar that then opened a
-	// connection for each request would run out of ports.
+	// of yet, and the least that is learned from a close: a restart closes
+	// connections of any age, and a sidecar that opened a connection for each
+	// request from then on would run out of ports.
 	warmLeast = 100 * time.Millisecond
+	// briefMost is how many closes within warmLeast are put down to a restart.
+	// After more of them the upstream is one that hangs up after each answer
+	// without saying so, until a connection has stayed open.
+	briefMost = 2
 	// warmMargin is what is taken off the time that the upstream announces in
 	// Keep-Alive, which is in whole seconds.
 	warmMargin = time.Second
@@ -30,9 +36,9 @@ const (
 //
 //   - A connection that the upstream closed after being idle for a time makes
 //     half of that time the limit.
-//   - One that was still open after warmMost makes warmMost the limit, unless
-//     another one was closed sooner: there may be several upstreams behind a
-//     balancer.
+//   - One that was still open after it was watched makes half of that time the
+//     limit, which is warmMost, unless another one was closed sooner: there may
+//     be several upstreams behind a balancer.
 //   - Until either has happened, warmLeast is the limit.
 type warmth struct {
 	now func() time.Time
@@ -40,7 +46,8 @@ type warmth struct {
 	mu       sync.Mutex
 	shortest time.Duration // of the closes that are remembered; 0: none
 	seen     time.Time     // when the latest of them was
-	proven   bool          // some connection outlived warmMost
+	brief    int           // closes within warmLeast, since one stayed open
+	proven   bool          // one stayed open
 }
 
 // limit returns the idle time below which a connection counts as warm.
@@ -49,6 +56,8 @@ func (w *warmth) limit() time.Duration {
 	defer w.mu.Unlock()
 	w.forget()
 	switch {
+	case w.brief > briefMost:
+		return 0
 	case w.shortest > 0:
 		return min(max(w.shortest/2, warmLeast), warmMost)
 	case w.proven:
@@ -65,20 +74,23 @@ func (w *warmth) closed(idle time.Duration) {
 	if idle = max(idle, 1); w.shortest == 0 || idle < w.shortest {
 		w.shortest = idle
 	}
+	if idle < warmLeast {
+		w.brief++
+	}
 	w.seen, w.proven = w.now(), false
 }
 
-// survived notes that a connection was still open after warmMost.
-func (w *warmth) survived() {
+// stayedOpen notes that a connection was still open after it was watched.
+func (w *warmth) stayedOpen() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.forget()
-	w.proven = w.shortest == 0
+	w.brief, w.proven = 0, w.shortest == 0
 }
 
-// forget drops what has not been seen again for long. Connections are kept open
-// past the limit (see pool.go), so an upstream that still closes them early is
-// seen to do so again and again.
+// forget drops what has not been seen again for long. Connections are left open
+// past the limit, so an upstream that still closes them early is seen to do so
+// again and again.
 func (w *warmth) forget() {
 	if w.shortest > 0 && w.now().Sub(w.seen) >= warmMemory {
 		w.shortest = 0
