@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -62,6 +63,8 @@ const (
 type client struct {
 	http *http.Client
 	at   *place
+
+	unavailable atomic.Int64 // answers that say so
 
 	mu       sync.Mutex
 	received map[string][]answer
@@ -137,6 +140,11 @@ func (c *client) settle(stop <-chan struct{}, key string) outcome {
 			return done
 		case a.Status == http.StatusTooManyRequests && a.Code == "":
 			continue // the upstream refused, and nothing happened
+		case a.Code == "store-unavailable":
+			// A busy disk: nothing was run, and the answer says to come again.
+			// It came after the two seconds that a claim may take.
+			c.unavailable.Add(1)
+			continue
 		case a.Code == "in-progress":
 			return pending
 		case a.Code == "outcome-unknown":

@@ -11,32 +11,39 @@ import (
 
 // standing says, for each record ID, at which moment each of its attempts was
 // last seen.
-type standing map[string]map[string]string
+type standing struct {
+	last map[string]map[string]string
+	// diedAt are the records at whose moment a process died, and the moment.
+	diedAt map[string]string
+}
 
 // readJournal reads what all processes of a test wrote. The last line may be
 // cut short by a death; then the moment was not reached.
 func readJournal(file string) (standing, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return standing{}, err
 	}
-	s := standing{}
+	s := standing{last: map[string]map[string]string{}, diedAt: map[string]string{}}
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasSuffix(line, "\n") {
 			break
 		}
 		fields := strings.Fields(line)
 		if len(fields) != 3 {
-			return nil, fmt.Errorf("killtest: journal line %q", line)
+			return standing{}, fmt.Errorf("killtest: journal line %q", line)
 		}
 		moment, id, attempt := fields[0], fields[1], fields[2]
+		if moment == diedHere {
+			s.diedAt[id] = s.last[id][attempt]
+		}
 		if !ofAnAttempt[moment] {
 			continue
 		}
-		if s[id] == nil {
-			s[id] = map[string]string{}
+		if s.last[id] == nil {
+			s.last[id] = map[string]string{}
 		}
-		s[id][attempt] = moment
+		s.last[id][attempt] = moment
 	}
 	return s, nil
 }
@@ -64,7 +71,7 @@ var doubtful = map[string]bool{
 // died: none, if every attempt came to its end.
 func (s standing) caught(key string) []string {
 	var at []string
-	for _, moment := range s[recordID(key)] {
+	for _, moment := range s.last[recordID(key)] {
 		if !ended[moment] {
 			at = append(at, moment)
 		}

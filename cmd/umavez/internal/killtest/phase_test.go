@@ -88,21 +88,26 @@ func (d *death) hooks() serve.Hooks {
 // observe writes the moment down before anything else happens. A write to a
 // file outlives SIGKILL, so the journal says where each attempt stood.
 func (d *death) observe(o umavez.Observation) {
-	line := fmt.Sprintf("%s %s %s\n", o.Moment, o.ID, o.Attempt)
-	if _, err := d.journal.WriteString(line); err != nil {
-		panic(err)
-	}
-	if d.phase.itself && o.Moment == d.phase.moment {
-		d.reach()
-	}
-}
-
-// reach dies when it is time.
-func (d *death) reach() {
-	if d.reached.Add(1) == d.nth {
+	d.write(o.Moment.String(), o)
+	if d.phase.itself && o.Moment == d.phase.moment && d.reach() {
+		d.write(diedHere, o)
 		die()
 	}
 }
+
+// diedHere is what the journal says, besides the moment, of the attempt at
+// whose moment the process died.
+const diedHere = "died-here"
+
+func (d *death) write(what string, o umavez.Observation) {
+	line := fmt.Sprintf("%s %s %s\n", what, o.ID, o.Attempt)
+	if _, err := d.journal.WriteString(line); err != nil {
+		panic(err)
+	}
+}
+
+// reach reports whether it is time to die.
+func (d *death) reach() bool { return d.reached.Add(1) == d.nth }
 
 // die never returns: not an instruction of this goroutine runs after it.
 func die() {
@@ -144,7 +149,9 @@ func (w *halfWriter) Write(b []byte) (int, error) {
 	if err := http.NewResponseController(w.ResponseWriter).Flush(); err != nil {
 		return n, err
 	}
-	w.death.reach()
+	if w.death.reach() {
+		die()
+	}
 	m, err := w.ResponseWriter.Write(b[half:])
 	return n + m, err
 }
