@@ -109,7 +109,7 @@ func TestCallerLeavesQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := &disk{takes: time.Second}
 		b := New(Config[*testOp]{Flush: d.flush})
-		go b.Do(t.Context(), opOn(1))
+		go func() { _ = b.Do(t.Context(), opOn(1)) }()
 		synctest.Wait()
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -182,10 +182,10 @@ func TestQueueIsBounded(t *testing.T) {
 				d := &disk{takes: time.Second}
 				c.cfg.Flush = d.flush
 				b := New(c.cfg)
-				go b.Do(t.Context(), opOn(0))
+				go func() { _ = b.Do(t.Context(), opOn(0)) }()
 				synctest.Wait()
 				for i := range 3 {
-					go b.Do(t.Context(), &testOp{name: "claim", key: umavez.ID{byte(i)}, size: 10})
+					go func() { _ = b.Do(t.Context(), &testOp{name: "claim", key: umavez.ID{byte(i)}, size: 10}) }()
 				}
 				synctest.Wait()
 				start := time.Now()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/store/sqlitestore/internal/startlog"
 )
 
 // tx is what happens between BEGIN and COMMIT. It is kept, with its slices,
@@ -16,6 +17,8 @@ type tx struct {
 	// now is the store's clock, read after the write lock was taken: instants
 	// follow the order of transactions, also between processes.
 	now umavez.Instant
+	// owner names this process's start log.
+	owner startlog.Owner
 	// wrote: there is something to commit.
 	wrote  bool
 	groups []group
@@ -26,9 +29,16 @@ type tx struct {
 type group struct {
 	ops   []*op
 	errs  []error
-	row   umavez.Row
-	rowid int64 // 0: no row
+	found       // rowid 0: no row
 	err   error // the row could not be read
+}
+
+// found is a row as it was read.
+type found struct {
+	rowid int64
+	id    []byte
+	owner []byte // nil: none
+	row   umavez.Row
 }
 
 // apply runs a batch, sorted by key. An operation that fails for what it was
@@ -87,21 +97,20 @@ func (t *tx) load() error {
 		}
 	}
 	for ids := range slices.Chunk(t.ids, 256) {
-		if err := t.c.selectRows(ids, t.found); err != nil {
+		if err := t.c.selectRows(ids, t.handOut); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// found hands a row to its group.
-func (t *tx) found(rowid int64, id []byte, row umavez.Row, err error) {
-	i, ok := slices.BinarySearchFunc(t.groups, id, func(g group, id []byte) int {
+// handOut gives a row to its group.
+func (t *tx) handOut(f found, err error) {
+	i, ok := slices.BinarySearchFunc(t.groups, f.id, func(g group, id []byte) int {
 		return bytes.Compare(g.ops[0].id[:], id)
 	})
 	if ok {
-		g := &t.groups[i]
-		g.rowid, g.row, g.err = rowid, row, err
+		t.groups[i].found, t.groups[i].err = f, err
 	}
 }
 
@@ -110,7 +119,7 @@ func (t *tx) run(g *group) error {
 	if task := g.ops[0].task; task != nil {
 		return task(t)
 	}
-	write, leaseOnly := g.advance(t.now)
+	write, leaseOnly := g.advance(t)
 	if !write {
 		return nil
 	}
@@ -124,7 +133,7 @@ func (t *tx) run(g *group) error {
 		return err
 	}
 	// The key was claimed before, or somebody was quicker.
-	if err := t.c.selectRows([]*umavez.ID{&g.ops[0].id}, t.found); err != nil {
+	if err := t.c.selectRows([]*umavez.ID{&g.ops[0].id}, t.handOut); err != nil {
 		return err
 	}
 	switch {
@@ -133,7 +142,7 @@ func (t *tx) run(g *group) error {
 	case g.rowid == 0:
 		return fmt.Errorf("umavez: sqlite: record %v is neither there nor can it be inserted", g.ops[0].id)
 	}
-	if write, leaseOnly = g.advance(t.now); !write {
+	if write, leaseOnly = g.advance(t); !write {
 		return nil
 	}
 	t.wrote = true
@@ -142,21 +151,38 @@ func (t *tx) run(g *group) error {
 
 // advance takes the row through the group's operations. leaseOnly: nothing but
 // the lease's end has changed.
-func (g *group) advance(now umavez.Instant) (write, leaseOnly bool) {
+func (g *group) advance(t *tx) (write, leaseOnly bool) {
 	leaseOnly = true
 	for i, o := range g.ops {
 		var eff umavez.Effect
-		g.row, eff = umavez.Next(g.row, now, o.ev)
+		g.row, eff = umavez.Next(g.row, t.now, o.ev)
 		if eff.Write {
 			write = true
 			leaseOnly = leaseOnly && o.ev.Kind == umavez.EventExtend
 		}
 		g.errs[i] = eff.Err
 		if o.ev.Kind == umavez.EventClaim {
-			o.rec, o.acquired = g.row.Record(now), eff.Acquired
+			g.claimed(t, o, eff)
 		}
 	}
+	if g.row.Phase != umavez.PhaseRunning || g.row.Ended != "" {
+		g.owner = nil // it runs no more: whether it had started is not asked again
+	}
 	return write, leaseOnly
+}
+
+// claimed gives a claim its results. The claim that is granted makes the row
+// this process's; one that meets somebody else's lost row may ask whether its
+// owner is dead.
+func (g *group) claimed(t *tx, o *op, eff umavez.Effect) {
+	o.rec, o.acquired = g.row.Record(t.now), eff.Acquired
+	if eff.Acquired {
+		g.owner = nil
+		if t.owner != (startlog.Owner{}) {
+			g.owner = t.owner[:]
+		}
+	}
+	o.foreign = o.rec.State == umavez.Lost && g.owner != nil && !bytes.Equal(g.owner, t.owner[:])
 }
 
 // fail gives each of the group's operations the same failure: the statement was
@@ -169,8 +195,8 @@ func (g *group) fail(err error) {
 
 func (t *tx) insert(g *group) (bool, error) {
 	encode(t.c.args, &g.row)
-	t.c.bind(columnCount, due(&g.row), g.ops[0].id[:])
-	n, err := t.c.exec(stInsert, columnCount+2)
+	t.c.bind(columnCount, due(&g.row), blob(g.owner), g.ops[0].id[:])
+	n, err := t.c.exec(stInsert, columnCount+3)
 	return n == 1, err
 }
 
@@ -180,8 +206,8 @@ func (t *tx) update(g *group, leaseOnly bool) error {
 		return t.one(t.c.exec(stExtend, 2))
 	}
 	encode(t.c.args, &g.row)
-	t.c.bind(columnCount, due(&g.row), g.rowid)
-	return t.one(t.c.exec(stUpdate, columnCount+2))
+	t.c.bind(columnCount, due(&g.row), blob(g.owner), g.rowid)
+	return t.one(t.c.exec(stUpdate, columnCount+3))
 }
 
 // one makes an error of an update that did not find its row: the write lock is
@@ -194,9 +220,7 @@ func (t *tx) one(n int64, err error) error {
 }
 
 // selectRows reads the rows of at most 256 ids and hands on each that is there.
-func (c *conn) selectRows(
-	ids []*umavez.ID, found func(rowid int64, id []byte, row umavez.Row, err error),
-) error {
+func (c *conn) selectRows(ids []*umavez.ID, each func(found, error)) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -208,14 +232,20 @@ func (c *conn) selectRows(
 		}
 		c.args[i].Value = v
 	}
-	return c.query(st, n, func(v []driver.Value) error {
+	return c.rows(st, n, each)
+}
+
+// rows runs a statement that gives whole rows. The error of one that cannot be
+// read goes to each, with what it is called.
+func (c *conn) rows(st statement, n int, each func(found, error)) error {
+	return c.query(st, n, func(v []driver.Value) (err error) {
 		s := scanner{values: v}
-		rowid, id := s.integer(), s.blob()
+		f := found{rowid: s.integer(), id: s.blob(), owner: s.blob()}
 		if s.err != nil {
 			return fmt.Errorf("%w: %w", errDamaged, s.err)
 		}
-		row, err := decode(v[2:])
-		found(rowid, id, row, err)
+		f.row, err = decode(v[s.next:])
+		each(f, err)
 		return nil
 	})
 }

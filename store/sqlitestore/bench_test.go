@@ -164,7 +164,7 @@ func fillWith(b *testing.B, s *Store, from, n int) {
 				Phase: umavez.PhaseDone, Attempt: umavez.NewAttemptID(), Answer: benchAnswer,
 				Until: tx.now.Add(time.Hour), Gone: tx.now.Add(2 * time.Hour),
 			}
-			g := group{ops: []*op{{id: idOf(fmt.Sprint("other ", from+i))}}, row: row}
+			g := group{ops: []*op{{id: idOf(fmt.Sprint("other ", from+i))}}, found: found{row: row}}
 			if _, err := tx.insert(&g); err != nil {
 				return err
 			}
@@ -181,6 +181,7 @@ type plain struct {
 	stmts   map[string]driver.Stmt
 	dc      driver.Conn
 	selects bool
+	owner   []byte
 	n       uint64
 }
 
@@ -198,7 +199,7 @@ func newPlain(b *testing.B, selects bool) *plain {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := &plain{dc: dc, stmts: map[string]driver.Stmt{}, selects: selects}
+	p := &plain{dc: dc, stmts: map[string]driver.Stmt{}, selects: selects, owner: make([]byte, 16)}
 	b.Cleanup(func() {
 		for _, s := range p.stmts {
 			_ = s.Close()
@@ -269,17 +270,17 @@ func (p *plain) pairs(b *testing.B, n, size int) time.Duration {
 
 func (p *plain) insert(b *testing.B, id *umavez.ID) {
 	row := umavez.Row{Phase: umavez.PhaseRunning, Route: "POST /pagamentos", Until: 1}
-	args := make([]driver.NamedValue, columnCount+2)
+	args := make([]driver.NamedValue, columnCount+3)
 	encode(args, &row)
-	args[columnCount+1].Value = id[:]
+	args[columnCount+1].Value, args[columnCount+2].Value = p.owner, id[:]
 	p.exec(b, texts[stInsert], ordinals(args))
 }
 
 func (p *plain) update(b *testing.B, rowid uint64) {
 	row := umavez.Row{Phase: umavez.PhaseDone, Route: "POST /pagamentos", Answer: benchAnswer, Until: 2, Gone: 3}
-	args := make([]driver.NamedValue, columnCount+2)
+	args := make([]driver.NamedValue, columnCount+3)
 	encode(args, &row)
-	args[columnCount].Value, args[columnCount+1].Value = due(&row), int64(rowid)
+	args[columnCount].Value, args[columnCount+2].Value = due(&row), int64(rowid)
 	p.exec(b, texts[stUpdate], ordinals(args))
 }
 
@@ -295,7 +296,7 @@ func (p *plain) read(b *testing.B, all []umavez.ID) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		dest := make([]driver.Value, columnCount+2)
+		dest := make([]driver.Value, columnCount+3)
 		for rows.Next(dest) == nil {
 		}
 		if err := rows.Close(); err != nil {

@@ -25,14 +25,15 @@ const childVar = "UMAVEZ_SQLITE_CHILD"
 
 // order is one line to the child.
 type order struct {
-	Do       string // claim, complete, get, race, load, hold, let go
+	Do       string // claim, complete, abandon, step, get, race, load, hold, let go
 	Key      string
 	Attempt  umavez.AttemptID
 	Policy   umavez.Policy
 	Lease    time.Duration
 	TakeOver umavez.Fence
 	Answer   []byte
-	N        int // race: keys; load: workers
+	N        int  // race: keys; load: workers
+	Start    bool // claim: and start it
 }
 
 // report is one line from the child.
@@ -95,10 +96,19 @@ func obey(ctx context.Context, s *Store, o order, out *reporter) {
 		rec, acquired, err := s.Claim(ctx, id, umavez.ClaimRequest{
 			Attempt: o.Attempt, Policy: o.Policy, Lease: o.Lease, TakeOver: o.TakeOver,
 		})
+		if acquired && o.Start {
+			err = s.Started(umavez.Lease{ID: id, Attempt: o.Attempt})
+		}
 		out.send(reportOf(rec, acquired, err))
 	case "complete":
 		out.send(reportOf(umavez.Record{}, false,
 			s.Complete(ctx, umavez.Lease{ID: id, Attempt: o.Attempt}, o.Answer, keep)))
+	case "abandon":
+		out.send(reportOf(umavez.Record{}, false,
+			s.Abandon(ctx, umavez.Lease{ID: id, Attempt: o.Attempt}, umavez.ReasonStatus, o.Answer)))
+	case "step":
+		out.send(reportOf(umavez.Record{}, false,
+			s.Checkpoint(ctx, umavez.Lease{ID: id, Attempt: o.Attempt}, "step", o.Answer)))
 	case "get":
 		rec, err := s.Get(ctx, id)
 		out.send(reportOf(rec, false, err))
@@ -178,11 +188,14 @@ func load(ctx context.Context, s *Store, workers int, out *reporter) {
 				if _, acquired, err := s.Claim(ctx, idOf(key), req); err != nil || !acquired {
 					panic(fmt.Sprint(acquired, err))
 				}
+				l := umavez.Lease{ID: idOf(key), Attempt: req.Attempt}
+				if err := s.Started(l); err != nil {
+					panic(err)
+				}
 				out.send(report{Claimed: key, Attempt: req.Attempt})
 				if i%3 == 0 {
 					continue // stays claimed
 				}
-				l := umavez.Lease{ID: idOf(key), Attempt: req.Attempt}
 				if err := s.Complete(ctx, l, []byte("answer to "+key), keep); err != nil {
 					panic(err)
 				}

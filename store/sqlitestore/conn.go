@@ -53,7 +53,7 @@ func dial(ctx context.Context, path string, o Options, role role) (*conn, error)
 }
 
 func newConn(dc driver.Conn) *conn {
-	c := &conn{dc: dc, args: make([]driver.NamedValue, 256), dest: make([]driver.Value, columnCount+2)}
+	c := &conn{dc: dc, args: make([]driver.NamedValue, 256), dest: make([]driver.Value, columnCount+3)}
 	for i := range c.args {
 		c.args[i].Ordinal = i + 1
 	}

@@ -122,7 +122,7 @@ func TestReadOnlyFile(t *testing.T) {
 func TestFailedSync(t *testing.T) {
 	path := file(t)
 	p := start(t, path)
-	if r := p.ask(order{Do: "claim", Key: "before", Attempt: umavez.NewAttemptID(), Lease: time.Hour}); !r.Acquired {
+	if r := p.ask(order{Do: "claim", Key: "before", Attempt: umavez.NewAttemptID(), Lease: time.Hour, Start: true}); !r.Acquired {
 		t.Fatalf("%+v", r)
 	}
 	// Now a reader is connected, too. Else the writer that gives up would be the
@@ -139,10 +139,20 @@ func TestFailedSync(t *testing.T) {
 	seen := p.ask(order{Do: "get", Key: "k"})
 	p.kill()
 
-	s := open(t, path, Options{})
-	if rec := get(t, s, "k"); rec.State != seen.State {
-		t.Errorf("before the crash the key was %v, after it it is %v", seen.State, rec.State)
+	// By hand: a store that opens the file releases what had not started, and
+	// would cover up what came back.
+	c, err := dial(t.Context(), path, Options{BusyTimeout: time.Second}, reading)
+	if err != nil {
+		t.Fatal(err)
 	}
+	row, _, err := c.row(idOf("k"))
+	if err = errors.Join(err, c.close()); err != nil {
+		t.Fatal(err)
+	}
+	if state := row.State(umavez.InstantOf(time.Now())); state != seen.State {
+		t.Errorf("before the crash the key was %v, after it it is %v", seen.State, state)
+	}
+	s := open(t, path, Options{})
 	if rec := get(t, s, "before"); rec.State != umavez.Running {
 		t.Errorf("a claim that was acknowledged before is %v", rec.State)
 	}

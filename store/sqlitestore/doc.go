@@ -31,6 +31,14 @@
 // written over what is left of the failed one. A full disk is an error, and
 // keys that are done go on being answered, since that only reads.
 //
+// # What a dead process leaves
+//
+// A record that was claimed and not started when its process died is released,
+// not unknown: beside the file lies a start log of each process ("-start-" and a
+// number in its name, Linux only). Whoever opens the file next, or meets the
+// record once its lease is over, sees to it. Deleting such a log is harmless: its
+// process's records then count as started.
+//
 // # The write-ahead log
 //
 // SQLite copies the log into the database every 1,000 pages (4 MiB) and starts

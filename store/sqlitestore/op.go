@@ -21,6 +21,13 @@ type op struct {
 
 	rec      umavez.Record // of a claim
 	acquired bool
+	foreign  bool // it is lost, and was another process's
+}
+
+func newClaim(id umavez.ID, req umavez.ClaimRequest) *op {
+	o := &op{name: "claim", id: id, req: req, absent: true}
+	o.ev = umavez.Event{Kind: umavez.EventClaim, Attempt: req.Attempt, Claim: &o.req}
+	return o
 }
 
 // Name implements groupcommit.Op.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/umavez/umavez/internal/groupcommit"
+	"github.com/umavez/umavez/store/sqlitestore/internal/startlog"
 )
 
 // Open opens the file at path, makes it and its schema if they are not there,
@@ -30,8 +31,17 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w (in %q)", err, path), c.close())
 	}
-	s := &Store{opt: o, readers: newReaders(path, o), writer: &writer{path: path, opt: o, c: c}}
+	starts, err := startlog.Open(path)
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	s := &Store{opt: o, readers: newReaders(path, o), writer: &writer{path: path, opt: o, c: c}, starts: starts}
+	s.writer.tx.owner = starts.Owner()
 	s.batches = groupcommit.New(groupcommit.Config[*op]{Flush: s.writer.flush})
+	if err := s.sweepBy(s.writer.do(ctx)); err != nil && !isBusy(err) {
+		// Busy: whoever meets such a record will see to it.
+		return nil, errors.Join(fmt.Errorf("umavez: sqlite: release what dead processes had not started: %w", err), s.Close())
+	}
 	return s, nil
 }
 

@@ -84,7 +84,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = time.Now //nolint:forbidigo // the default of the clock that is handed down
 	}
 	if o.BusyTimeout <= 0 {
 		o.BusyTimeout = defaultBusyTimeout

@@ -4,6 +4,7 @@ package sqlitestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -94,7 +95,7 @@ func TestLeaseAndCompletionAcrossProcesses(t *testing.T) {
 	if !r.Acquired || r.Fence <= l.Fence {
 		t.Fatalf("take-over in the other process: %+v, after fence %d", r, l.Fence)
 	}
-	if err := s.Complete(t.Context(), l, []byte("late"), keep); err != umavez.ErrLeaseLost {
+	if err := s.Complete(t.Context(), l, []byte("late"), keep); !errors.Is(err, umavez.ErrLeaseLost) {
 		t.Errorf("completion here, after the take-over: %v, want ErrLeaseLost", err)
 	}
 	if r := other.ask(order{Do: "get", Key: "r"}); r.State != umavez.Running || r.Attempt != b {

@@ -81,7 +81,7 @@ func TestPurgeInParts(t *testing.T) {
 		tx.wrote = true
 		for i := range n {
 			row := umavez.Row{Phase: umavez.PhaseDone, Until: tx.now, Gone: tx.now}
-			if _, err := tx.insert(&group{ops: []*op{{id: idOf(fmt.Sprint(i))}}, row: row}); err != nil {
+			if _, err := tx.insert(&group{ops: []*op{{id: idOf(fmt.Sprint(i))}}, found: found{row: row}}); err != nil {
 				return err
 			}
 		}

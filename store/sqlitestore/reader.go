@@ -74,8 +74,8 @@ func (r *readers) close() error {
 // row reads one row, and says whether there is one.
 func (c *conn) row(id umavez.ID) (row umavez.Row, there bool, err error) {
 	var damaged error
-	err = c.selectRows([]*umavez.ID{&id}, func(_ int64, _ []byte, r umavez.Row, err error) {
-		row, there, damaged = r, true, err
+	err = c.selectRows([]*umavez.ID{&id}, func(f found, err error) {
+		row, there, damaged = f.row, true, err
 	})
 	if err == nil {
 		err = damaged

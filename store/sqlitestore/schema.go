@@ -80,7 +80,7 @@ var wantedSchema = sync.OnceValues(func() ([]object, error) {
 		return nil, err
 	}
 	c := newConn(dc)
-	defer c.close()
+	defer func() { _ = c.close() }() // in memory
 	if err := c.script(Schema()); err != nil {
 		return nil, fmt.Errorf("umavez: sqlite: the schema: %w", err)
 	}

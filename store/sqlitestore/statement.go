@@ -20,6 +20,8 @@ const (
 	stDue
 	stDelete
 	stForget
+	stOwned
+	stDisown
 	stNamespace
 	stPropose
 	stAccept
@@ -43,12 +45,12 @@ var texts = [statements]string{
 	stCommit:   "COMMIT",
 	stRollback: "ROLLBACK",
 
-	// The columns, due, id. Nothing is inserted when the id is there already.
-	stInsert: "INSERT INTO umavez_record (" + columns + ", due, id) VALUES (" +
-		placeholders(columnCount+2) + ") ON CONFLICT (id) DO NOTHING",
-	// The columns, due, rowid.
-	stUpdate: "UPDATE umavez_record SET (" + columns + ", due) = (" +
-		placeholders(columnCount+1) + ") WHERE rowid = ?",
+	// The columns, due, owner, id. Nothing is inserted when the id is there already.
+	stInsert: "INSERT INTO umavez_record (" + columns + ", due, owner, id) VALUES (" +
+		placeholders(columnCount+3) + ") ON CONFLICT (id) DO NOTHING",
+	// The columns, due, owner, rowid.
+	stUpdate: "UPDATE umavez_record SET (" + columns + ", due, owner) = (" +
+		placeholders(columnCount+2) + ") WHERE rowid = ?",
 	// until, rowid. A heartbeat does not write the row's answers and steps anew.
 	stExtend: "UPDATE umavez_record SET until = ? WHERE rowid = ?",
 
@@ -56,7 +58,7 @@ var texts = [statements]string{
 	// than reading one.
 	stPhase: "SELECT phase FROM umavez_record WHERE id = ?",
 	// Ids, filled up with NULLs, which equal nothing. Each returned row is its
-	// rowid, its id and the columns.
+	// rowid, its id, its owner and the columns.
 	stSelect1:   selectRows(1),
 	stSelect8:   selectRows(8),
 	stSelect64:  selectRows(64),
@@ -69,6 +71,11 @@ var texts = [statements]string{
 	stDelete: "DELETE FROM umavez_record WHERE rowid = ?",
 	// due, rowid.
 	stForget: "UPDATE umavez_record SET answer = NULL, due = ? WHERE rowid = ?",
+
+	// owner. Running rows, each as selectRows returns it.
+	stOwned: "SELECT rowid, id, owner, " + columns + " FROM umavez_record WHERE phase = 1 AND owner = ?",
+	// owner.
+	stDisown: "UPDATE umavez_record SET owner = NULL WHERE phase = 1 AND owner = ?",
 
 	// name.
 	stNamespace: "SELECT epoch, format, recipe, fingerprint_key FROM umavez_namespace WHERE name = ?",
@@ -89,7 +96,7 @@ func selectRows(n int) string {
 	if n > 1 {
 		where = "id IN (" + placeholders(n) + ")"
 	}
-	return "SELECT rowid, id, " + columns + " FROM umavez_record WHERE " + where
+	return "SELECT rowid, id, owner, " + columns + " FROM umavez_record WHERE " + where
 }
 
 // selectFor returns the smallest statement that selects n rows, and how many

@@ -9,6 +9,7 @@ import (
 
 	"github.com/umavez/umavez"
 	"github.com/umavez/umavez/internal/groupcommit"
+	"github.com/umavez/umavez/store/sqlitestore/internal/startlog"
 )
 
 // Store keeps records in one SQLite file. Make one with [Open], and end it with
@@ -18,6 +19,7 @@ type Store struct {
 	opt     Options
 	readers *readers
 	writer  *writer
+	starts  *startlog.Log
 	batches *groupcommit.Batcher[*op]
 
 	closing  sync.Once
@@ -28,6 +30,7 @@ var (
 	_ umavez.Store          = (*Store)(nil)
 	_ umavez.Purger         = (*Store)(nil)
 	_ umavez.SettingsKeeper = (*Store)(nil)
+	_ umavez.StartMarker    = (*Store)(nil)
 )
 
 var (
@@ -44,8 +47,7 @@ var (
 // full disk or another process that does not let go of the file, done keys are
 // answered all the same.
 func (s *Store) Claim(ctx context.Context, id umavez.ID, req umavez.ClaimRequest) (umavez.Record, bool, error) {
-	o := &op{name: "claim", id: id, req: req, absent: true}
-	o.ev = umavez.Event{Kind: umavez.EventClaim, Attempt: req.Attempt, Claim: &o.req}
+	o := newClaim(id, req)
 	if !s.batches.Idle() {
 		rec, there := s.look(ctx, o.ev, id)
 		if rec.State != umavez.Vacant {
@@ -54,6 +56,10 @@ func (s *Store) Claim(ctx context.Context, id umavez.ID, req umavez.ClaimRequest
 		o.absent = !there
 	}
 	err := s.batches.Do(ctx, o)
+	if err == nil && o.foreign && s.sweep(ctx) {
+		o = newClaim(id, req)
+		err = s.batches.Do(ctx, o)
+	}
 	if err == nil {
 		return o.rec, o.acquired, nil
 	}
@@ -102,17 +108,29 @@ func (s *Store) Checkpoint(ctx context.Context, l umavez.Lease, step string, res
 
 // Complete implements [umavez.Store].
 func (s *Store) Complete(ctx context.Context, l umavez.Lease, answer []byte, keep umavez.Retention) error {
-	return s.write(ctx, "complete", l, umavez.Event{Kind: umavez.EventComplete, Payload: answer, Keep: keep})
+	err := s.write(ctx, "complete", l, umavez.Event{Kind: umavez.EventComplete, Payload: answer, Keep: keep})
+	if err == nil || errors.Is(err, umavez.ErrLeaseLost) {
+		s.starts.Ended(l.Attempt)
+	}
+	return err
 }
 
 // Release implements [umavez.Store].
 func (s *Store) Release(ctx context.Context, l umavez.Lease) error {
-	return s.write(ctx, "release", l, umavez.Event{Kind: umavez.EventRelease})
+	err := s.write(ctx, "release", l, umavez.Event{Kind: umavez.EventRelease})
+	if err == nil { // ErrLeaseLost may come of an abandoned record, which is still there
+		s.starts.Ended(l.Attempt)
+	}
+	return err
 }
 
 // Abandon implements [umavez.Store].
 func (s *Store) Abandon(ctx context.Context, l umavez.Lease, reason umavez.Reason, last []byte) error {
-	return s.write(ctx, "abandon", l, umavez.Event{Kind: umavez.EventAbandon, Reason: reason, Payload: last})
+	err := s.write(ctx, "abandon", l, umavez.Event{Kind: umavez.EventAbandon, Reason: reason, Payload: last})
+	if err == nil { // nobody asks any more whether it had started: the row has no owner now
+		s.starts.Ended(l.Attempt)
+	}
+	return err
 }
 
 // Extend implements [umavez.Store].
@@ -145,22 +163,31 @@ func (s *Store) now() umavez.Instant { return umavez.InstantOf(s.opt.Now()) }
 const closeWait = 10 * time.Second
 
 // Close takes no new calls, waits for those under way, and closes the file;
-// what is the last process on it also empties the write-ahead log. Calls after
-// it fail, and nothing is applied. When the disk has not answered for 10 s,
-// Close returns an error and leaves the file open.
+// what is the last process on it also empties the write-ahead log. What was
+// claimed and had not started is released. Calls after it fail, and nothing is
+// applied. When the disk has not answered for 10 s, Close returns an error and
+// leaves the file open.
 func (s *Store) Close() error {
-	s.closing.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), closeWait)
-		defer cancel()
-		if err := s.batches.Close(ctx); err != nil {
-			s.closeErr = fmt.Errorf("umavez: sqlite: close: writes are still under way: %w", err)
-			return
-		}
-		s.closeErr = s.readers.close()
-		if s.writer.c != nil {
-			s.closeErr = errors.Join(s.closeErr, s.writer.c.close())
-			s.writer.c = nil
-		}
-	})
+	s.closing.Do(func() { s.closeErr = s.close() })
 	return s.closeErr
+}
+
+func (s *Store) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
+	defer cancel()
+	if err := s.batches.Close(ctx); err != nil {
+		return fmt.Errorf("umavez: sqlite: close: writes are still under way: %w", err)
+	}
+	err := s.starts.Close() // from here on nothing starts
+	if err == nil {
+		// Its own log is a dead one's now. A failure is no harm: it stays for
+		// whoever opens the file next.
+		_ = s.sweepBy(s.writer.do(ctx))
+	}
+	err = errors.Join(err, s.readers.close())
+	if s.writer.c != nil {
+		err = errors.Join(err, s.writer.c.close())
+		s.writer.c = nil
+	}
+	return err
 }

@@ -66,17 +66,17 @@ func TestAnswersAreNoStoreErrors(t *testing.T) {
 		"abandon":  s.Abandon(t.Context(), other, umavez.ReasonPanic, nil),
 		"step":     s.Checkpoint(t.Context(), other, "a", nil),
 	} {
-		if err != umavez.ErrLeaseLost {
-			t.Errorf("%s by another attempt: %v, want ErrLeaseLost", name, err)
+		if _, failure := errors.AsType[*umavez.StoreError](err); failure || !errors.Is(err, umavez.ErrLeaseLost) {
+			t.Errorf("%s by another attempt: %v, want ErrLeaseLost, as an answer", name, err)
 		}
 	}
 	if err := s.Checkpoint(t.Context(), l, "a", []byte("1")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Checkpoint(t.Context(), l, "a", []byte("2")); err != umavez.ErrStepKept {
+	if err := s.Checkpoint(t.Context(), l, "a", []byte("2")); !errors.Is(err, umavez.ErrStepKept) {
 		t.Errorf("another result of the step: %v", err)
 	}
-	if err := s.Release(t.Context(), l); err != umavez.ErrHasSteps {
+	if err := s.Release(t.Context(), l); !errors.Is(err, umavez.ErrHasSteps) {
 		t.Errorf("release with a step: %v", err)
 	}
 }
@@ -105,11 +105,11 @@ func TestRowsComeBackWhole(t *testing.T) {
 			task := newTask("test", func(tx *tx) error {
 				tx.wrote = true
 				if how == "inserted" {
-					_, err := tx.insert(&group{ops: []*op{{id: id}}, row: row})
+					_, err := tx.insert(&group{ops: []*op{{id: id}}, found: found{row: row}})
 					return err
 				}
 				row.Tries++
-				return tx.update(&group{row: row, rowid: 1}, false)
+				return tx.update(&group{found: found{row: row, rowid: 1}}, false)
 			})
 			if err := s.batches.Do(t.Context(), task); err != nil {
 				t.Fatal(err)
@@ -245,7 +245,7 @@ func TestCallersShareCommits(t *testing.T) {
 	st = s.Stats()
 	l := umavez.Lease{ID: idOf("0/0"), Attempt: umavez.NewAttemptID()}
 	for range 5 {
-		if err := s.Extend(t.Context(), l, time.Hour); err != umavez.ErrLeaseLost {
+		if err := s.Extend(t.Context(), l, time.Hour); !errors.Is(err, umavez.ErrLeaseLost) {
 			t.Fatal(err)
 		}
 	}
@@ -320,11 +320,8 @@ func TestReplayCommitsNothing(t *testing.T) {
 func TestKeyAppearsAfterTheLook(t *testing.T) {
 	s, _ := fresh(t)
 	first := claim(t, s, "k", request())
-	for _, o := range []*op{
-		{name: "claim", id: idOf("k"), req: request(), absent: true},
-		{name: "claim", id: idOf("k"), req: umavez.ClaimRequest{Attempt: first.Attempt, Lease: time.Hour}, absent: true},
-	} {
-		o.ev = umavez.Event{Kind: umavez.EventClaim, Attempt: o.req.Attempt, Claim: &o.req}
+	for _, req := range []umavez.ClaimRequest{request(), {Attempt: first.Attempt, Lease: time.Hour}} {
+		o := newClaim(idOf("k"), req) // which is to insert unseen
 		if err := s.batches.Do(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

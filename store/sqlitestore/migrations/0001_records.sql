@@ -20,6 +20,7 @@ CREATE TABLE IF NOT EXISTS umavez_record (
 	gone        INTEGER NOT NULL, -- end of the tombstone
 	due         INTEGER,          -- when purging has something to do; NULL: never
 	held_until  INTEGER NOT NULL,
+	owner       BLOB,             -- the start log of the process that runs it; NULL: nothing to learn there
 	holder      BLOB,
 	steps       BLOB,
 	answer      BLOB,
@@ -29,6 +30,10 @@ CREATE TABLE IF NOT EXISTS umavez_record (
 
 -- Running and lost rows have no due, and so no entry: purging cannot meet them.
 CREATE INDEX IF NOT EXISTS umavez_record_due ON umavez_record (due) WHERE due IS NOT NULL;
+
+-- The running and lost rows, by whose they are: few, and the ones that somebody
+-- may have to look into.
+CREATE INDEX IF NOT EXISTS umavez_record_running ON umavez_record (owner) WHERE phase = 1;
 
 -- What all processes that share a namespace must agree on.
 CREATE TABLE IF NOT EXISTS umavez_namespace (

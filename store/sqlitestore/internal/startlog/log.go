@@ -166,7 +166,7 @@ func sweep(database, name string, visit func(*Dead) error) error {
 	if err != nil {
 		return fmt.Errorf("umavez: start log: %w", err)
 	}
-	defer d.file.Close()
+	defer func() { _ = d.file.Close() }() // and with it the lock; it was only read
 	if !locked(d.file) || !stillThere(d.file, d.path) {
 		return nil
 	}
