@@ -189,18 +189,21 @@ func TestF3_SumIsKeyed(t *testing.T) {
 }
 
 // TestF3_SumByTheBook makes a fingerprint from its description, with nothing of
-// ours: HMAC-SHA-256 over length-prefixed parts.
+// ours: HMAC-SHA-256 over length-prefixed parts, under a key made for it.
 func TestF3_SumByTheBook(t *testing.T) {
-	mac := hmac.New(sha256.New, testKey[:])
-	mac.Write([]byte("umavez request\x00"))
-	for _, part := range []string{"POST", "/pagamentos", "a=1", "application/json;utf-8", "j\x00\x00" + `{"a":1,"b":2}`, "\x01\x01x", ""} {
-		mac.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
-		mac.Write([]byte(part))
-	}
+	derived := hmac.New(sha256.New, testKey[:])
+	derived.Write([]byte("umavez request 1"))
 	f := mustPrints(t, limits(fingerprintOptions{Headers: []string{"X-A"}}))
-	got := f.sum(&testKey, sent("POST", "/pagamentos?a=1", `Application/JSON; Charset="UTF-8"`, "X-A", "x"), []byte(` {"b":2, "a":1}`))
-	if !bytes.Equal(got.Sum[:], mac.Sum(nil)) {
-		t.Errorf("the sum is %x, by the book %x", got.Sum, mac.Sum(nil))
+	for _, query := range []string{"", "a=1", strings.Repeat("q", 127), strings.Repeat("q", 128), strings.Repeat("q", 20_000)} {
+		mac := hmac.New(sha256.New, derived.Sum(nil))
+		for _, part := range []string{"POST", "/pagamentos", query, "application/json;utf-8", "j\x00\x00" + `{"a":1,"b":2}`, "\x01\x01x", ""} {
+			mac.Write(binary.AppendUvarint(nil, uint64(len(part))))
+			mac.Write([]byte(part))
+		}
+		got := f.sum(&testKey, sent("POST", "/pagamentos?"+query, `Application/JSON; Charset="UTF-8"`, "X-A", "x"), []byte(` {"b":2, "a":1}`))
+		if !bytes.Equal(got.Sum[:], mac.Sum(nil)) {
+			t.Errorf("with a query of %d bytes the sum is %x, by the book %x", len(query), got.Sum, mac.Sum(nil))
+		}
 	}
 }
 
@@ -214,23 +217,23 @@ func TestF3_SumsStandStill(t *testing.T) {
 		got        umavez.Fingerprint
 	}{
 		{
-			"e974bdce71cea2616ec58b1e242a9a685e43b334", "95ad4d6bc66cf4aef19a1a4a819be80178470cd08d26c0a5cc33d8f13657bfe5",
+			"e974bdce71cea2616ec58b1e242a9a685e43b334", "0803a165564d320fa08d1815d0537301e0ecc15aeac50d18772be6053652741d",
 			f.sum(&testKey, sent("POST", "/pagamentos?a=1", jsonType), []byte(`{"valor": 100, "em": "10:00"}`)),
 		},
 		{
-			"e974bdce71cea26100000000242a9a68fd486699", "b3f3c5604ea25b4069a7c004748c25a7a3d992cc72e0ca804a88354b5e8fcc0d",
+			"e974bdce71cea26100000000242a9a68d9f27215", "1a6c1e6df63bf2fe0458e507b1e0085df836669c2915db55013842cc8ff2a2d8",
 			f.sum(&testKey, sent("POST", "/pagamentos", jsonType), []byte(`{"valor": "`+strings.Repeat("x", 1000)+`"}`)),
 		},
 		{
-			"0faad530632a8316000000002e2b7b866cd1b3f8", "e83cb711186571df141f29cfe5c2dd160cfc218bdab5b9d50a11fe829cd3f968",
+			"0faad530632a8316000000002e2b7b866cd1b3f8", "b85d084f01c0d38cd56676e392fee4192a0b40ab33b90996345f97a75f26d0d4",
 			f.sum(&testKey, sent("PATCH", "/x", "text/plain; charset=utf-8"), []byte("texto")),
 		},
 		{
-			"e974bdce632a8316000000005ffcb357035f09d9", "2636ff3ef608c194ec599fbb0b0d9c4558da73d55ce3efef6b5939a25ce7fe90",
+			"e974bdce632a8316000000005ffcb357035f09d9", "f2ac7c3659fe3f8dc70b07a3edf379912d73aa7ac567daf9f90e60c8408cbf99",
 			f.sum(&testKey, sent("POST", "/x", "multipart/form-data; boundary=b"), []byte(form("b"))),
 		},
 		{
-			"e974bdce632a831600000000242a9a686d3c35a6", "11f05ad5f78abfc92d920de7fd09b0353f2fb7998e7317810537bc37890d718d",
+			"e974bdce632a831600000000242a9a686d3c35a6", "8fe445e89bcd8c5c07ebb79c699961a5d2a1e1333b3f7d7707cd25bc7432f803",
 			f.sum(&testKey, sent("POST", "/x", jsonType, "Content-Encoding", "br"), []byte("\x0b\x02\x80")),
 		},
 	} {

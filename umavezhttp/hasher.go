@@ -18,10 +18,15 @@ const mostInline = 256
 // hasher makes a fingerprint: HMAC-SHA-256 over a message of length-prefixed
 // parts, with a short keyed hash of each part as a hint. It holds everything
 // that one fingerprint needs memory for, and is reused.
+//
+// What it hashes is told apart by keys, not by words in the message, and lengths
+// are as short as they can be: a small payment then fits into one block, and
+// each block costs a tenth of the whole.
 type hasher struct {
-	key  [32]byte
-	mac  hash.Hash // under key; nil before the first use
-	sip  [2]uint64 // the key of hints, made from key
+	key  [32]byte  // the namespace's, of which the others are made
+	mac  hash.Hash // of messages; nil before the first use
+	long hash.Hash // of long bodies
+	sip  [2]uint64 // the key of hints
 	sum  [sha256.Size]byte
 	msg  []byte
 	part int // where the open part begins in msg
@@ -35,29 +40,40 @@ type hasher struct {
 func (h *hasher) begin(key *[32]byte) {
 	if h.mac == nil || h.key != *key {
 		h.key = *key
-		h.mac = hmac.New(sha256.New, h.key[:])
-		h.mac.Write([]byte("umavez hints 1"))
-		h.mac.Sum(h.sum[:0])
-		h.sip[0] = binary.LittleEndian.Uint64(h.sum[0:])
-		h.sip[1] = binary.LittleEndian.Uint64(h.sum[8:])
+		h.mac = hmac.New(sha256.New, h.derive("umavez request 1"))
+		h.long = hmac.New(sha256.New, h.derive("umavez body 1"))
+		hints := h.derive("umavez hints 1")
+		h.sip[0] = binary.LittleEndian.Uint64(hints)
+		h.sip[1] = binary.LittleEndian.Uint64(hints[8:])
 	}
-	h.msg = append(h.msg[:0], "umavez request\x00"...)
+	h.msg = h.msg[:0]
+}
+
+// derive makes the key for one purpose.
+func (h *hasher) derive(purpose string) []byte {
+	mac := hmac.New(sha256.New, h.key[:])
+	mac.Write([]byte(purpose))
+	return mac.Sum(nil)
 }
 
 // open begins a part: what is appended to msg until close belongs to it.
 func (h *hasher) open() {
-	h.msg = append(h.msg, 0, 0, 0, 0)
+	h.msg = append(h.msg, 0)
 	h.part = len(h.msg)
 }
 
-// close ends a part: its length goes in front of it, so that no two messages of
-// different parts are alike, and its hint into the fingerprint.
+// close ends a part: its length goes in front of it, as a uvarint, so that no
+// two messages of different parts are alike, and its hint into the fingerprint.
 func (h *hasher) close(fp *umavez.Fingerprint, part int) {
-	content := h.msg[h.part:]
-	binary.BigEndian.PutUint32(h.msg[h.part-4:], uint32(len(content)))
-	if len(content) > 0 {
-		fp.Parts[part] = uint32(sipHash(h.sip, content))
+	n := len(h.msg) - h.part
+	if n > 0 {
+		fp.Parts[part] = uint32(sipHash(h.sip, h.msg[h.part:]))
 	}
+	if more := uvarintSize(n) - 1; more > 0 { // than the byte that open left for it
+		h.msg = append(h.msg, make([]byte, more)...)
+		copy(h.msg[h.part+more:], h.msg[h.part:h.part+n])
+	}
+	binary.PutUvarint(h.msg[h.part-1:], uint64(n))
 }
 
 // end hashes the message, and lets go of memory that a large request took.
@@ -86,15 +102,11 @@ func (h *hasher) body(form byte, coding string, content []byte) {
 		h.msg = append(h.msg, content...)
 		return
 	}
-	h.mac.Reset()
-	h.mac.Write(bodyDomain)
-	h.mac.Write(content)
+	h.long.Reset()
+	h.long.Write(content)
 	h.msg = append(h.msg, 1)
-	h.msg = append(h.msg, h.mac.Sum(h.sum[:0])...)
+	h.msg = append(h.msg, h.long.Sum(h.sum[:0])...)
 }
-
-// bodyDomain keeps the hash of a body apart from that of a whole message.
-var bodyDomain = []byte("umavez body\x00")
 
 // appendPart appends s with its length in front. The stored answer's codec has a
 // function that does the same today; a change there must not change fingerprints.

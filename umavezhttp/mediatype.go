@@ -24,6 +24,9 @@ func parseMediaType(lines []string) mediaType {
 	if len(lines) > 1 {
 		return misread
 	}
+	if lines[0] == "application/json" {
+		return mediaType{media: lines[0]} // what most requests say: there is nothing to take apart
+	}
 	media, params, _ := strings.Cut(lines[0], ";")
 	m := mediaType{media: strings.Trim(media, " \t")}
 	major, minor, ok := strings.Cut(m.media, "/")
