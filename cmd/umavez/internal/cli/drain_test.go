@@ -136,6 +136,7 @@ func background(target, key, body string) <-chan answer {
 // /readyz says so, and the running operation ends, is saved and answered. Its
 // answer is there for the next process.
 func TestDrainFinishesWhatRuns(t *testing.T) {
+	t.Parallel()
 	b, store := newBank(t, true), sqliteFile(t)
 	p := start(t, protect(b, store)...)
 	if got := statusOf(t, p.Admin+"/readyz"); got != http.StatusOK {
@@ -173,6 +174,7 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 // TestDrainWaitsForOperationsWithoutAClient: the client has hung up, and its
 // operation must be finished and saved all the same.
 func TestDrainWaitsForOperationsWithoutAClient(t *testing.T) {
+	t.Parallel()
 	b, store := newBank(t, true), sqliteFile(t)
 	p := start(t, protect(b, store)...)
 	client := &http.Client{Transport: &http.Transport{}, Timeout: 300 * time.Millisecond}
@@ -197,6 +199,7 @@ func TestDrainWaitsForOperationsWithoutAClient(t *testing.T) {
 // TestDrainOverHTTP2: a connection without requests holds nothing up, and one
 // with a running operation stays until that has been answered.
 func TestDrainOverHTTP2(t *testing.T) {
+	t.Parallel()
 	b := newBank(t, true)
 	p := start(t, protect(b, "memory:")...)
 	client := func() *http.Client {
@@ -235,6 +238,7 @@ func TestDrainOverHTTP2(t *testing.T) {
 // TestDrainEndsInTime: what does not end within --drain is left, said in the
 // log by record ID, and the exit status is 1.
 func TestDrainEndsInTime(t *testing.T) {
+	t.Parallel()
 	b := newBank(t, true)
 	p := start(t, protect(b, sqliteFile(t), "--drain", "100ms")...)
 	background(p.URL+"/pagamentos", "pedido-42", `1`)
@@ -256,6 +260,7 @@ func TestDrainEndsInTime(t *testing.T) {
 
 // TestSecondSignalEndsAtOnce, for both signals that end a process.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(second.String(), func(t *testing.T) {
 			b := newBank(t, true)

@@ -85,6 +85,7 @@ func (i *jwtIssuer) token(t *testing.T, change func(*jwt.Token), method jwt.Sign
 // TestF2_ForgedTokensGetNoStoredAnswer: with the answer in the store, only the
 // caller's own verified token gets it, and a refreshed one does.
 func TestF2_ForgedTokensGetNoStoredAnswer(t *testing.T) {
+	t.Parallel()
 	is := newJWTIssuer(t)
 	file := filepath.Join(t.TempDir(), "jwks.json")
 	if err := os.WriteFile(file, is.jwks, 0o600); err != nil {
@@ -149,6 +150,7 @@ func TestServeNeedsItsKeys(t *testing.T) {
 // TestMutualTLS: the caller is who the certificate names, verified by our own
 // authority; nobody else is anybody.
 func TestMutualTLS(t *testing.T) {
+	t.Parallel()
 	b, ca, other := newBank(t, false), newAuthority(t), newAuthority(t)
 	args := principalArgs(b, "memory:", "mtls", "--client-ca", ca.caFile(t))
 	p := start(t, append(args, ca.files(t, "server")...)...)
@@ -221,6 +223,7 @@ func TestAuthRequest(t *testing.T) {
 // TestChangedPrincipalDoesNotStart: keys would silently become other keys. It
 // starts again after somebody has accepted that, with a reason.
 func TestChangedPrincipalDoesNotStart(t *testing.T) {
+	t.Parallel()
 	b, store := newBank(t, false), sqliteFile(t)
 	start(t, principalArgs(b, store, "none")...).Kill()
 	changed := append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", ""},

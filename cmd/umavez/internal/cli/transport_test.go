@@ -133,6 +133,7 @@ func protocolUpstream(t *testing.T, h2c bool) (address string, seen chan string)
 // TestProtocols: HTTP/1.1 and HTTP/2 in, with TLS and without, and out. A retry
 // in the other protocol gets the same answer.
 func TestProtocols(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	h2c := &http.Transport{Protocols: new(http.Protocols)}
 	h2c.Protocols.SetUnencryptedHTTP2(true)

@@ -60,6 +60,7 @@ func unsaved(t *testing.T, b *bank, store string, more ...string) (signalled int
 // TestDrainSavesWhatIsUnsaved: the client has its answer, and the store gets it
 // when it can, before the process ends.
 func TestDrainSavesWhatIsUnsaved(t *testing.T) {
+	t.Parallel()
 	b, store := newBank(t, true), sqliteFile(t)
 	p, admin, unlock := unsaved(t, b, store)
 	if got := statusOf(t, admin+"/readyz"); got != http.StatusServiceUnavailable {
@@ -78,6 +79,7 @@ func TestDrainSavesWhatIsUnsaved(t *testing.T) {
 // TestDrainSaysWhatItCouldNotSave: the key is unknown to the next process, and
 // whoever looks for the reason finds it in the log.
 func TestDrainSaysWhatItCouldNotSave(t *testing.T) {
+	t.Parallel()
 	b, store := newBank(t, true), sqliteFile(t)
 	p, _, unlock := unsaved(t, b, store, "--drain", "100ms", "--lease", "1s")
 	if code := p.ExitCode(); code != 1 {
