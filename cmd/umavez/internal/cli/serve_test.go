@@ -69,6 +69,9 @@ func TestMetricsEqualWhatWasDone(t *testing.T) {
 			t.Fatalf("key reused: %+v", a)
 		}
 	}
+	if got := metricsOf(t, p.Admin)["umavez_running"]; got != "1" {
+		t.Errorf("umavez_running is %q while one operation runs", got)
+	}
 	b.leave <- struct{}{}
 	<-running
 	for range 5 {
@@ -94,6 +97,11 @@ func TestMetricsEqualWhatWasDone(t *testing.T) {
 		`umavez_abandoned_total{%}`:             "",
 		`umavez_unmatched_keyed_requests_total`: "4",
 		`umavez_unauthenticated_total`:          "0",
+		`umavez_running`:                        "0",
+		`umavez_waiting`:                        "0",
+		`umavez_backlog`:                        "0",
+		`umavez_unsaved_bytes`:                  "0",
+		`umavez_releases_waiting`:               "0",
 	}
 	got := metricsOf(t, p.Admin)
 	for name, value := range want {

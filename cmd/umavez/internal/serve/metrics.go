@@ -87,6 +87,29 @@ func (m *metrics) countUnmatched(total func() int64) {
 	}, func() float64 { return float64(total()) }))
 }
 
+// gauges shows what the engine is doing, read when the metrics are.
+func (m *metrics) gauges(stats func() umavez.Stats) {
+	for _, g := range []struct {
+		name, help string
+		value      func(umavez.Stats) int64
+	}{
+		{"umavez_running", "Attempts that have started and whose end is not acknowledged.",
+			func(s umavez.Stats) int64 { return int64(s.Running) }},
+		{"umavez_waiting", "Duplicates that wait for a running attempt.",
+			func(s umavez.Stats) int64 { return int64(s.Waiting) }},
+		{"umavez_backlog", "Ends of attempts that wait to be acknowledged by the store.",
+			func(s umavez.Stats) int64 { return int64(s.Backlog) }},
+		{"umavez_unsaved_bytes", "Bytes of the answers among them; new claims are refused at the limit.",
+			func(s umavez.Stats) int64 { return s.UnsavedBytes }},
+		{"umavez_releases_waiting", "Releases among them; new claims are refused at the limit.",
+			func(s umavez.Stats) int64 { return int64(s.Releases) }},
+	} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{Name: g.name, Help: g.help},
+			func() float64 { return float64(g.value(stats())) }))
+	}
+}
+
 // observe counts a moment.
 func (m *metrics) observe(o umavez.Observation) {
 	if c := m.moments[o.Moment]; c != nil {

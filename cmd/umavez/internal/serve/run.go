@@ -116,6 +116,7 @@ func (p *process) openEngine(ctx context.Context, hooks Hooks) (closeStore func(
 	if err != nil {
 		return nil, errors.Join(err, opened.close())
 	}
+	p.metrics.gauges(p.engine.Stats)
 	p.log.Info("store", "address", p.cfg.Store.String(), "promise", opened.promise)
 	return opened.close, nil
 }
