@@ -12,11 +12,17 @@ import (
 type Attempt struct {
 	eng    *Engine
 	flight *flight // nil once it has landed for good; guarded by mu
-	op     Operation
 	lease  Lease
 	began  reading
 	beat   beat // guarded by the keeper
 	end    job  // how it ended; set once
+
+	// What of its operation matters until then. Attempts are all the garbage
+	// that the engine makes of an operation, so they hold no more than that.
+	route       string
+	policy      Policy
+	fingerprint Fingerprint
+	retention   Retention
 
 	base   attemptContext
 	ctx    context.Context
@@ -40,12 +46,13 @@ var (
 
 func (e *Engine) newAttempt(ctx context.Context, f *flight, op *Operation, id AttemptID, w won) *Attempt {
 	a := &Attempt{
-		eng: e, flight: f, op: *op,
-		lease:    Lease{ID: f.id, Attempt: id, Fence: w.rec.Fence},
-		began:    w.sent,
-		leaseEnd: w.sent.plus(e.opt.Lease),
+		eng: e, flight: f,
+		lease: Lease{ID: f.id, Attempt: id, Fence: w.rec.Fence},
+		route: op.Route, policy: op.Policy, fingerprint: op.Fingerprint,
+		retention: e.opt.retention(op),
+		began:     w.sent,
+		leaseEnd:  w.sent.plus(e.opt.Lease),
 	}
-	a.op.Request, a.op.Refingerprint = nil, nil // not needed any more
 	a.base = attemptContext{parent: ctx, attempt: a}
 	a.ctx, a.cancel = context.WithCancelCause(&a.base)
 	return a
@@ -81,8 +88,8 @@ func (a *Attempt) unstarted() {
 	a.mu.Lock()
 	a.ended = true
 	a.mu.Unlock()
-	a.eng.observe(MomentUnstarted, a.lease.ID, &a.op, a.observation())
-	a.eng.backlog.add(&job{kind: jobRelease, lease: a.lease, attempt: a})
+	a.observe(MomentUnstarted, a.observation())
+	a.eng.backlog.add(&job{kind: jobRelease, lease: &a.lease, attempt: a})
 }
 
 // Context is the operation's: it has the values of the caller's context but not
@@ -112,15 +119,15 @@ func (a *Attempt) Lease() Lease { return a.lease }
 // goes on in the background, and the caller may answer "unsaved". ErrLeaseLost:
 // the key went to someone else; the record answers.
 func (a *Attempt) Complete(answer []byte) error {
-	a.eng.observe(MomentCompleting, a.lease.ID, &a.op, a.observation())
-	return a.finish(job{kind: jobComplete, payload: answer, retention: a.eng.opt.retention(&a.op)})
+	a.observe(MomentCompleting, a.observation())
+	return a.finish(job{kind: jobComplete, payload: answer})
 }
 
 // Release says that nothing happened and nothing will: the key is vacant again.
 // Duplicates that wait get answer, which is not stored, but for one, who
 // claims; when answer is nil, all of them look again.
 func (a *Attempt) Release(answer []byte) error {
-	a.eng.observe(MomentReleasing, a.lease.ID, &a.op, a.observation())
+	a.observe(MomentReleasing, a.observation())
 	return a.finish(job{kind: jobRelease, payload: answer})
 }
 
@@ -153,13 +160,15 @@ func (a *Attempt) finish(end job) error {
 	a.ended = true
 	a.mu.Unlock()
 	a.end = end
-	a.end.attempt, a.end.lease = a, a.lease
+	a.end.attempt, a.end.lease = a, &a.lease
 	e, j := a.eng, &a.end
 	err := e.repeat(func(ctx context.Context) error { return j.call(ctx, e.store) })
 	if isAnswer(err) {
 		return e.settle(j, err)
 	}
-	e.observe(MomentUnsaved, a.lease.ID, &a.op, Observation{Attempt: a.lease.Attempt, Fence: a.lease.Fence, Err: err})
+	o := a.observation()
+	o.Err = err
+	a.observe(MomentUnsaved, o)
 	e.backlog.add(j)
 	return fmt.Errorf("%w: %w", ErrUnsaved, err)
 }
@@ -208,6 +217,11 @@ func (a *Attempt) setMark(m Mark, why Reason) error {
 	}
 	a.mark, a.why = m, why
 	return nil
+}
+
+// observe tells of a moment of the attempt.
+func (a *Attempt) observe(m Moment, o Observation) {
+	a.eng.tell(m, a.lease.ID, a.route, a.policy, o)
 }
 
 func (a *Attempt) observation() Observation {

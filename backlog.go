@@ -10,12 +10,11 @@ import (
 // job is the end of an attempt, on its way to the store: one of the three calls
 // that must be repeated until the store has answered.
 type job struct {
-	kind      jobKind
-	lease     Lease
-	attempt   *Attempt // nil: a claim that was never known to be won
-	payload   []byte   // the answer, or the last word
-	retention Retention
-	reason    Reason
+	kind    jobKind
+	lease   *Lease
+	attempt *Attempt // nil: a claim that was never known to be won
+	payload []byte   // the answer, or the last word
+	reason  Reason
 
 	due   time.Duration // of the next try, by the monotonic clock
 	pause time.Duration
@@ -32,11 +31,11 @@ const (
 func (j *job) call(ctx context.Context, s Store) error {
 	switch j.kind {
 	case jobComplete:
-		return s.Complete(ctx, j.lease, j.payload, j.retention)
+		return s.Complete(ctx, *j.lease, j.payload, j.attempt.retention)
 	case jobRelease:
-		return s.Release(ctx, j.lease)
+		return s.Release(ctx, *j.lease)
 	default:
-		return s.Abandon(ctx, j.lease, j.reason, j.payload)
+		return s.Abandon(ctx, *j.lease, j.reason, j.payload)
 	}
 }
 
@@ -79,23 +78,23 @@ func (e *Engine) settle(j *job, err error) error {
 	switch {
 	case err != nil:
 		o.Err = err
-		e.observe(MomentLeaseLost, a.lease.ID, &a.op, o)
+		a.observe(MomentLeaseLost, o)
 	case j.kind == jobComplete:
-		e.observe(MomentCompleted, a.lease.ID, &a.op, o)
+		a.observe(MomentCompleted, o)
 		end = endAnswered
 		rec = Record{
-			State: Done, Policy: a.op.Policy, Route: a.op.Route, Fingerprint: a.op.Fingerprint,
+			State: Done, Policy: a.policy, Route: a.route, Fingerprint: a.fingerprint,
 			Attempt: a.lease.Attempt, Fence: a.lease.Fence,
-			Answer: j.payload, RetainLeft: j.retention.Retain,
+			Answer: j.payload, RetainLeft: a.retention.Retain,
 		}
 	case j.kind == jobRelease:
-		e.observe(MomentReleased, a.lease.ID, &a.op, o)
+		a.observe(MomentReleased, o)
 		if j.payload != nil {
-			end, rec = endReleased, Record{State: Vacant, Fingerprint: a.op.Fingerprint, Answer: j.payload}
+			end, rec = endReleased, Record{State: Vacant, Fingerprint: a.fingerprint, Answer: j.payload}
 		}
 	default:
 		o.Reason = j.reason
-		e.observe(MomentAbandoned, a.lease.ID, &a.op, o)
+		a.observe(MomentAbandoned, o)
 	}
 	a.land(end, rec)
 	return err

@@ -70,11 +70,10 @@ func (e *Engine) begin(ctx context.Context, f *flight, op *Operation, id Attempt
 	a := e.newAttempt(ctx, f, op, id, w)
 	e.flights.run(f, a, w.rec)
 	// From here on the flight is the attempt's, which may land it any moment.
-	key := a.lease.ID
 	if w.took {
-		e.observe(MomentTakenOver, key, op, a.observation())
+		a.observe(MomentTakenOver, a.observation())
 	}
-	e.observe(MomentClaimed, key, op, a.observation())
+	a.observe(MomentClaimed, a.observation())
 	if ctx.Err() != nil {
 		a.unstarted()
 		return nil, Record{}, false, context.Cause(ctx)
@@ -84,9 +83,9 @@ func (e *Engine) begin(ctx context.Context, f *flight, op *Operation, id Attempt
 		if errors.Is(err, ErrLeaseLost) {
 			return nil, Record{}, true, nil
 		}
-		return nil, Record{}, false, e.observeErr(MomentUnavailable, key, op, fmt.Errorf("%w: %w", ErrUnavailable, err))
+		return nil, Record{}, false, e.observeErr(MomentUnavailable, a.lease.ID, op, fmt.Errorf("%w: %w", ErrUnavailable, err))
 	}
-	e.observe(MomentStarted, key, op, a.observation())
+	a.observe(MomentStarted, a.observation())
 	return a, Record{}, false, nil
 }
 
@@ -153,7 +152,7 @@ func (e *Engine) claimKnown(ctx context.Context, id ID, op *Operation, req *Clai
 		maybe = maybe || AppliedOf(w.err) == Maybe
 		if e.clock().since(began)+pause >= e.opt.ClaimTimeout || !e.pause(pause) {
 			if maybe {
-				e.backlog.add(&job{kind: jobRelease, lease: Lease{ID: id, Attempt: req.Attempt}})
+				e.backlog.add(&job{kind: jobRelease, lease: &Lease{ID: id, Attempt: req.Attempt}})
 			}
 			return w
 		}

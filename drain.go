@@ -95,17 +95,17 @@ func (e *Engine) unfinished() *UnfinishedError {
 	waiting := make(map[*Attempt]bool)
 	e.backlog.mu.Lock()
 	for _, j := range e.backlog.jobs {
-		u := Unfinished{Lease: j.lease}
+		u := Unfinished{Lease: *j.lease}
 		if j.attempt != nil {
 			waiting[j.attempt] = true
-			u.Route = j.attempt.op.Route
+			u.Route = j.attempt.route
 		}
 		left.Waiting = append(left.Waiting, u)
 	}
 	e.backlog.mu.Unlock()
 	e.keeper.mu.Lock()
 	for _, a := range e.keeper.heap {
-		u := Unfinished{Lease: a.lease, Route: a.op.Route}
+		u := Unfinished{Lease: a.lease, Route: a.route}
 		switch {
 		case waiting[a]:
 		case a.hasEnded():

@@ -192,11 +192,16 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 }
 
+// observe tells of a moment of a caller's operation.
 func (e *Engine) observe(m Moment, id ID, op *Operation, o Observation) {
+	e.tell(m, id, op.Route, op.Policy, o)
+}
+
+func (e *Engine) tell(m Moment, id ID, route string, policy Policy, o Observation) {
 	if e.opt.Observe == nil {
 		return
 	}
-	o.Moment, o.ID, o.Route, o.Policy = m, id, op.Route, op.Policy
+	o.Moment, o.ID, o.Route, o.Policy = m, id, route, policy
 	e.opt.Observe(o)
 }
 

@@ -163,7 +163,7 @@ func (k *keeper) beat(a *Attempt) {
 		a.mu.Lock()
 		a.leaseEnd = sent.plus(d)
 		a.mu.Unlock()
-		e.observe(MomentExtended, a.lease.ID, &a.op, a.observation())
+		a.observe(MomentExtended, a.observation())
 		// The last beat, at MaxRun, only tells that it is over.
 		k.next(a, sent.mono+min(e.opt.Lease/beatsPerLease, left))
 	case isAnswer(err):
@@ -172,7 +172,7 @@ func (k *keeper) beat(a *Attempt) {
 	default:
 		o := a.observation()
 		o.Err = err
-		e.observe(MomentExtendFailed, a.lease.ID, &a.op, o)
+		a.observe(MomentExtendFailed, o)
 		k.next(a, sent.mono+e.opt.Lease/retriesPerLease)
 		if a.leaseLeft() <= 0 {
 			a.overdue(MomentExtendFailed, ErrLeaseRanOut)
@@ -196,12 +196,12 @@ func (a *Attempt) overdue(m Moment, cause error) {
 	o := a.observation()
 	o.Err = cause
 	if m != MomentExtendFailed {
-		a.eng.observe(m, a.lease.ID, &a.op, o)
+		a.observe(m, o)
 	}
 	switch {
 	case errors.Is(cause, ErrLeaseLost):
 		a.cancel(cause)
-	case a.op.Policy != Opaque:
+	case a.policy != Opaque:
 		a.cancel(ErrLeaseRanOut)
 	}
 }
