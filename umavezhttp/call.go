@@ -48,6 +48,7 @@ type asked struct {
 
 var calls = sync.Pool{New: func() any {
 	c := new(call)
+	c.rec.reset()
 	c.refingerprint = func(recipe uint32) (umavez.Fingerprint, bool) {
 		return c.once.prints.sumBy(recipe, &c.settings.FingerprintKey, c.r, c.body)
 	}

@@ -12,7 +12,6 @@ import (
 // its answer go out (rule R1).
 func (c *call) run(attempt *umavez.Attempt) {
 	rec := &c.rec
-	rec.reset()
 	rec.call, rec.attempt, rec.under = c, attempt, c.w
 	// The handler's header is its own, and what stands in the client's until
 	// the answer is complete is what somebody outside has put there.
