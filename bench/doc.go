@@ -1,11 +1,11 @@
-// Package bench measures umavez beside a peer and beside the bare limits of what
-// it stands on. It has nothing but benchmarks:
+// Package bench measures umavez beside a peer: the CPU time that the middleware
+// adds to a request, over a store in memory, beside what fiber's idempotency
+// middleware adds to one, each over a harness of its own.
 //
-//   - speed_test.go: CPU time of the middleware over a store in memory, beside
-//     fiber's idempotency middleware, each over a harness of its own;
-//   - sqlite_test.go: keys a second over SQLite, beside the same statements
-//     through the driver alone.
+// It has nothing but benchmarks. Start at speed_test.go; interleave_test.go says
+// how it is measured, and umavez_test.go and fiber_test.go what. README.md says
+// how to run it and what came out. What a store costs beside its bare driver is
+// measured in the store's own package, since that needs its statements.
 //
-// README.md says how to run them, what is compared with what, and what was
-// measured. The package may import everything; nothing imports it.
+// The package may import everything; nothing imports it.
 package bench

@@ -36,12 +36,14 @@ type pace struct {
 	replay time.Duration
 }
 
-// interleave lets the sides take turns, and returns the paces of each, by round.
+// interleave lets the sides take turns, and returns the pace of each, by round.
 // Only one processor runs Go code meanwhile: the collector's idle workers on
 // others would count as work of whoever is being measured.
-func interleave(tb testing.TB, sides []*side) (paces [][]pace) {
+func interleave(tb testing.TB, sides []*side) (byRound [][]pace) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	paces = make([][]pace, len(sides))
+	for _, s := range sides {
+		s.check(tb)
+	}
 	for round := range rounds {
 		keys := newKeys(perRound + warmUp)
 		keys, warm := keys[:perRound], keys[perRound:]
@@ -53,24 +55,23 @@ func interleave(tb testing.TB, sides []*side) (paces [][]pace) {
 			s.send(tb, s.once, warm)
 			s.send(tb, s.once, warm)
 		}
-		now := make([]pace, len(sides))
-		// Each is first in some rounds: whoever comes later finds the processor
-		// as the one before has left it.
-		for _, section := range []func(i int){
-			func(i int) { now[i].empty = cost(tb, sides[i], sides[i].bare, keys) },
-			func(i int) { now[i].first = cost(tb, sides[i], sides[i].once, keys) },
-			func(i int) { now[i].full = cost(tb, sides[i], sides[i].bare, keys) },
-			func(i int) { now[i].replay = cost(tb, sides[i], sides[i].once, keys) },
+		paces := make([]pace, len(sides))
+		for _, section := range []func(s *side, p *pace){
+			func(s *side, p *pace) { p.empty = cost(tb, s, s.bare, keys) },
+			func(s *side, p *pace) { p.first = cost(tb, s, s.once, keys) },
+			func(s *side, p *pace) { p.full = cost(tb, s, s.bare, keys) },
+			func(s *side, p *pace) { p.replay = cost(tb, s, s.once, keys) },
 		} {
+			// Each is first in some rounds: whoever comes later finds the
+			// processor as the one before has left it.
 			for turn := range sides {
-				section((round + turn) % len(sides))
+				i := (round + turn) % len(sides)
+				section(sides[i], &paces[i])
 			}
 		}
-		for i := range sides {
-			paces[i] = append(paces[i], now[i])
-		}
+		byRound = append(byRound, paces)
 	}
-	return paces
+	return byRound
 }
 
 // cost is the CPU time that a request takes, of as many as there are keys. The
@@ -91,12 +92,12 @@ func cpuTime(tb testing.TB) time.Duration {
 	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
-// median is the middle of n values.
-func median(n int, value func(i int) float64) float64 {
-	values := make([]float64, n)
-	for i := range values {
-		values[i] = value(i)
+// median is the middle of a figure over all rounds.
+func median(byRound [][]pace, figure func(paces []pace) float64) float64 {
+	values := make([]float64, len(byRound))
+	for i, paces := range byRound {
+		values[i] = figure(paces)
 	}
 	slices.Sort(values)
-	return (values[(n-1)/2] + values[n/2]) / 2
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
