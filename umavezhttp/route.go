@@ -16,7 +16,7 @@ const (
 	// Standard goes by rules A1 to A5.
 	Standard Preset = iota
 	// SuccessOnly keeps answers that say it was done, and releases the key after
-	// every 4xx. A 5xx says no more than it does elsewhere.
+	// every 4xx but 408. That one and a 5xx say no more than they do elsewhere.
 	SuccessOnly
 	// Everything keeps every answer that was given in full, whatever its status.
 	Everything

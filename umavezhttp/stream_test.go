@@ -374,10 +374,36 @@ func TestR9_LiveOutcome(t *testing.T) {
 			w.WriteHeader(status)
 			io.WriteString(w, "x")
 			w.(http.Flusher).Flush()
+			if err := umavez.Release(r.Context()); !errors.Is(err, umavez.ErrAnswered) {
+				t.Errorf("a mark after the first byte: %v", err)
+			}
 		}))
 		post(h, "k")
 		if got := post(h, "k"); got.status != want.status || runs.Load() != want.runs {
 			t.Errorf("%d: retry %v; ran %d times", status, got, runs.Load())
 		}
 	}
+}
+
+// TestR9_WritesOnAndOn: a handler that never stops writing must learn, some time,
+// that its client has left. Then its answer broke off.
+func TestR9_WritesOnAndOn(t *testing.T) {
+	piece := make([]byte, 1<<20)
+	var wrote int
+	h := setup{}.opaque(t, func(w http.ResponseWriter, r *http.Request) {
+		for {
+			if _, err := w.Write(piece); err != nil {
+				return
+			}
+			if wrote++; wrote > 1000 {
+				t.Error("wrote a thousand megabytes to nobody")
+				return
+			}
+		}
+	})
+	h.ServeHTTP(brokenWriter{httptest.NewRecorder()}, newRequest("k"))
+	if wrote < 10 {
+		t.Errorf("stopped after %d megabytes: a client that leaves must not cut an operation short", wrote)
+	}
+	post(h, "k").mustRefuse(t, 409, "outcome-unknown")
 }
