@@ -73,7 +73,9 @@ func (e *Engine) settle(j *job, err error) error {
 	}
 	e.keeper.remove(a)
 	o := a.observation()
-	o.Took = e.clock().since(a.began)
+	if e.opt.Observe != nil {
+		o.Took = e.clock().since(a.began)
+	}
 	end, rec := endRetry, Record{}
 	switch {
 	case err != nil:
