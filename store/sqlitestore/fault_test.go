@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -327,4 +328,30 @@ func TestReplayThoughTheWriterFails(t *testing.T) {
 	_, _, err = s.Claim(t.Context(), idOf("new"), request())
 	wantApplied(t, err, umavez.No)
 	f.set(nil, nil)
+}
+
+// The file is moved away, or another one to its place, while it is open: claims
+// that whoever opens the new one cannot know of are refused.
+func TestReplacedFileIsNotWritten(t *testing.T) {
+	s, _ := fresh(t)
+	l := claim(t, s, "k", request())
+	away := s.writer.path + ".away"
+	rename := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rename(s.writer.path, away)
+	_, _, err := s.Claim(t.Context(), idOf("new"), request())
+	wantApplied(t, err, umavez.No)
+	if err := create(s.writer.path); err != nil {
+		t.Fatal(err)
+	}
+	wantApplied(t, s.Complete(t.Context(), l, nil, keep), umavez.No)
+
+	rename(away, s.writer.path)
+	if err := s.Complete(t.Context(), l, nil, keep); err != nil {
+		t.Errorf("with the file back in its place: %v", err)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/umavez/umavez/internal/groupcommit"
 	"github.com/umavez/umavez/store/sqlitestore/internal/startlog"
@@ -31,12 +32,16 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w (in %q)", err, path), c.close())
 	}
+	w := &writer{path: path, opt: o, c: c}
+	if w.file, err = os.Stat(path); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrPath, err), c.close())
+	}
 	starts, err := startlog.Open(path)
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	s := &Store{opt: o, readers: newReaders(path, o), writer: &writer{path: path, opt: o, c: c}, starts: starts}
-	s.writer.tx.owner = starts.Owner()
+	w.tx.owner = starts.Owner()
+	s := &Store{opt: o, readers: newReaders(path, o), writer: w, starts: starts}
 	s.batches = groupcommit.New(groupcommit.Config[*op]{Flush: s.writer.flush})
 	if err := s.sweepBy(s.writer.do(ctx)); err != nil && !isBusy(err) {
 		// Busy: whoever meets such a record will see to it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 
 	"github.com/umavez/umavez"
@@ -14,6 +15,7 @@ import (
 // read from elsewhere.
 type writer struct {
 	path string
+	file os.FileInfo // of the file that was opened
 	opt  Options
 	c    *conn // nil after a failure, until the next batch opens it again
 	tx   tx
@@ -49,6 +51,9 @@ func (w *writer) flush(ctx context.Context, ops []*op, errs []error) error {
 
 // begin takes the file's write lock, on a connection that works.
 func (w *writer) begin(ctx context.Context) error {
+	if err := w.stillThere(); err != nil {
+		return err
+	}
 	if w.c == nil {
 		c, err := dial(ctx, w.path, w.opt, writing)
 		if err != nil {
@@ -65,6 +70,20 @@ func (w *writer) begin(ctx context.Context) error {
 		w.drop()
 	}
 	return err
+}
+
+// stillThere fails when the path leads to another file by now, or to none: a
+// backup was moved to its place, say. Whoever opens that one would not know of
+// the claims that we go on making in ours. It costs one system call for a batch.
+func (w *writer) stillThere() error {
+	now, err := os.Stat(w.path)
+	if err != nil {
+		return fmt.Errorf("umavez: sqlite: the file has gone while it was open: %w", err)
+	}
+	if !os.SameFile(w.file, now) {
+		return fmt.Errorf("umavez: sqlite: %q is another file than the one that was opened", w.path)
+	}
+	return nil
 }
 
 // fill does what is to be done inside the transaction.
