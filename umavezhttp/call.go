@@ -43,7 +43,7 @@ type asked struct {
 	// What answers to this request say of it. Like echo it is taken down before
 	// the handler runs, which may change the request.
 	spelled []string // the key, as the client spelled it
-	origin  string
+	origin  string   // the Origin that is kept with an answer, if any is (rule A7)
 }
 
 var calls = sync.Pool{New: func() any {
@@ -65,8 +65,8 @@ func newCall(p *protected, w http.ResponseWriter, r *http.Request) *call {
 			break
 		}
 	}
-	if origin := r.Header["Origin"]; len(origin) > 0 {
-		c.origin = origin[0]
+	if p.once.opt.KeepCORS {
+		c.origin = r.Header.Get("Origin")
 	}
 	for _, name := range p.once.route.Echo {
 		if lines := r.Header[name]; len(lines) > 0 {
@@ -121,14 +121,6 @@ func (c *call) putExpires(h http.Header, left time.Duration) {
 	if c.once.opt.Expires {
 		h[wire.IdempotencyExpires] = []string{c.once.now().Add(left).UTC().Format(http.TimeFormat)}
 	}
-}
-
-// keptOrigin is the Origin that is kept with an answer (rule A7).
-func (c *call) keptOrigin() string {
-	if c.once.opt.KeepCORS {
-		return c.origin
-	}
-	return ""
 }
 
 // logf tells the operator, the way the server around us does.

@@ -34,7 +34,7 @@ const maxFields = 512 << 10
 
 // sheet is the answer in the parts that are kept.
 func (rec *recording) sheet(kept Kept) *sheet {
-	s := &sheet{status: rec.status, kept: kept, fields: rec.kept, origin: rec.call.keptOrigin()}
+	s := &sheet{status: rec.status, kept: kept, fields: rec.kept, origin: rec.call.origin}
 	if kept == KeptWhole {
 		s.trailers = rec.trailers
 		s.tape = &rec.tape
@@ -59,19 +59,20 @@ func (rec *recording) putHeader() {
 	}
 }
 
-// putLength declares the length of an answer that is complete. A handler that
-// declared one itself keeps its own, also when it broke its word: then the
-// server closes the connection, and the client sees that something is missing.
+// unflushed is up to how much net/http holds back in HTTP/1 before it sends a
+// header: an answer that ends within has a length, and no trailers that were not
+// announced. HTTP/2 holds back more.
+const unflushed = 2048
+
+// putLength declares the length of an answer that is complete, where net/http
+// would not find it out by itself. A handler that declared one keeps its own,
+// also when it broke its word: then the server closes the connection, and the
+// client sees that something is missing.
 func (rec *recording) putLength() {
-	if rec.declared < 0 && bodyAllowed(rec.status) && len(rec.trailers) == 0 {
+	if rec.tape.length > unflushed && rec.declared < 0 && len(rec.trailers) == 0 {
 		rec.fields = append(rec.fields, field{"Content-Length", []string{strconv.FormatInt(rec.tape.length, 10)}})
 	}
 }
-
-// unflushed is up to how much net/http holds back in HTTP/1 before it sends a
-// header: an answer that ends within has a length, and no trailers that were not
-// announced.
-const unflushed = 2048
 
 // listTrailers takes down the trailers: those that the header announced, and
 // those that net/http knows by their prefix. For the latter it looks through the

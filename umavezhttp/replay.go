@@ -154,7 +154,7 @@ func (c *call) write(v *view, replayed, unknown bool) {
 			}
 		}
 	}
-	if bodyAllowed(v.status) && !trailers {
+	if len(v.body) > unflushed && !trailers {
 		put("Content-Length", strconv.Itoa(len(v.body)))
 	}
 	c.putOwn(h)

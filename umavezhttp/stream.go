@@ -107,7 +107,7 @@ func (rec *recording) switchOver() {
 // endDone completes the attempt without a body. false: the key went to
 // somebody else.
 func (rec *recording) endDone() bool {
-	done := sheet{status: rec.status, kept: KeptWithoutBody, fields: rec.kept, origin: rec.call.keptOrigin()}
+	done := sheet{status: rec.status, kept: KeptWithoutBody, fields: rec.kept, origin: rec.call.origin}
 	err := rec.attempt.Complete(done.encode())
 	if errors.Is(err, umavez.ErrLeaseLost) {
 		rec.ended = true
