@@ -50,7 +50,7 @@ func (e *Engine) lead(ctx context.Context, f *flight, op *Operation, now reading
 	case w.rec.State == Running:
 		// Another process runs it. The caller follows, and so learns of a
 		// reused key, an end of its patience, or the answer.
-		e.flights.run(f, nil, w.rec)
+		e.flights.watch(f, w.rec)
 		return nil, Record{}, true, nil
 	case w.rec.State == Vacant:
 		// The attempt's id was barred by a release that overtook its claim.
@@ -68,7 +68,7 @@ func (e *Engine) lead(ctx context.Context, f *flight, op *Operation, now reading
 // is no longer good. An attempt that does not start is released.
 func (e *Engine) begin(ctx context.Context, f *flight, op *Operation, id AttemptID, w won) (*Attempt, Record, bool, error) {
 	a := e.newAttempt(ctx, f, op, id, w)
-	e.flights.run(f, a, w.rec)
+	e.flights.run(f, a)
 	// From here on the flight is the attempt's, which may land it any moment.
 	if w.took {
 		a.observe(MomentTakenOver, a.observation())
@@ -111,7 +111,7 @@ func (e *Engine) claimDetached(ctx context.Context, f *flight, op Operation, req
 		// Nobody waits for it any more.
 		if w.acquired {
 			a := e.newAttempt(detached, f, &op, req.Attempt, w)
-			e.flights.run(f, a, w.rec)
+			e.flights.run(f, a)
 			a.unstarted()
 			return
 		}

@@ -10,11 +10,10 @@ type flight struct {
 
 	// The rest is guarded by the shard's mutex.
 	phase   flightPhase
-	fp      Fingerprint // of the record; since flightRunning
-	attempt *Attempt    // of this process; nil when it only watches
-	rec     Record      // the last one seen; the answer when over
-	err     error       // what the claim failed with; when over
-	joined  bool        // somebody followed it
+	attempt *Attempt // of this process; nil when it only watches
+	rec     *Record  // while it only watches, the last one seen; the answer when over
+	err     error    // what the claim failed with; when over
+	joined  bool     // somebody followed it
 	waiters int
 	watched bool          // a goroutine asks the store after it
 	changed chan struct{} // closed at the next change; nil until someone waits
@@ -109,17 +108,34 @@ func (f *flight) wait() <-chan struct{} {
 	return f.changed
 }
 
-// run says that the record is running: under attempt a, or, when a is nil, in
-// another process. A flight that is over already stays so.
-func (t *flights) run(f *flight, a *Attempt, rec Record) {
+// run says that an attempt of this process is running. A flight that is over
+// already stays so.
+func (t *flights) run(f *flight, a *Attempt) { t.fly(f, a, nil) }
+
+// watch says that the record is running in another process.
+func (t *flights) watch(f *flight, rec Record) { t.fly(f, nil, &rec) }
+
+func (t *flights) fly(f *flight, a *Attempt, rec *Record) {
 	s := t.shard(f.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.phase == flightOver {
 		return
 	}
-	f.phase, f.attempt, f.rec, f.fp = flightRunning, a, rec, rec.Fingerprint
+	f.phase, f.attempt, f.rec = flightRunning, a, rec
 	f.wake()
+}
+
+// running is the record of a running flight. Called with the mutex held.
+func (f *flight) running() Record {
+	a := f.attempt
+	if a == nil {
+		return *f.rec
+	}
+	return Record{
+		State: Running, Policy: a.policy, Route: a.route, Fingerprint: a.fingerprint,
+		Attempt: a.lease.Attempt, Fence: a.lease.Fence,
+	}
 }
 
 // land ends a flight, once: later calls change nothing. The key's next comer
@@ -137,8 +153,9 @@ func (s *flightShard) land(f *flight, end flightEnd, rec Record, err error) {
 	}
 	delete(s.m, f.id)
 	f.phase, f.end, f.err = flightOver, end, err
-	if end != endRetry {
-		f.rec = rec
+	if end != endRetry && f.joined { // else nobody will ask for it
+		kept := rec
+		f.rec = &kept
 	}
 	f.wake()
 }

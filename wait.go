@@ -31,8 +31,7 @@ func (e *Engine) follow(ctx context.Context, f *flight, op *Operation, until tim
 				return Record{}, false, context.Cause(ctx)
 			}
 		case flightRunning:
-			rec := f.rec
-			rec.Fingerprint = f.fp
+			rec := f.running()
 			s.mu.Unlock()
 			if err := e.sameRequest(op, &rec); err != nil {
 				return rec, false, e.observeErr(MomentKeyReused, f.id, op, err)
@@ -71,7 +70,7 @@ func (f *flight) landedFor(op *Operation) flightEnd {
 	if f.end != endReleased {
 		return f.end
 	}
-	if f.fp != op.Fingerprint {
+	if f.rec.Fingerprint != op.Fingerprint {
 		return endRetry
 	}
 	if !f.baton {
@@ -87,10 +86,10 @@ func (e *Engine) landed(f *flight, end flightEnd, op *Operation) (rec Record, ag
 	case endFailed:
 		return Record{}, false, f.err
 	case endReleased:
-		return f.rec, false, nil
+		return *f.rec, false, nil
 	case endAnswered:
-		if !e.mayTakeOver(op, &f.rec) {
-			rec, err = e.judge(f.id, op, f.rec)
+		if !e.mayTakeOver(op, f.rec) {
+			rec, err = e.judge(f.id, op, *f.rec)
 			return rec, false, err
 		}
 	case endRetry:
@@ -155,7 +154,7 @@ func (e *Engine) addWaiter() bool {
 func (e *Engine) inProgress(f *flight, op *Operation) Record {
 	s := e.flights.shard(f.id)
 	s.mu.Lock()
-	rec, a := f.rec, f.attempt
+	rec, a := f.running(), f.attempt
 	s.mu.Unlock()
 	if a != nil {
 		rec.LeaseLeft = a.leaseLeft()
