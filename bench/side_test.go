@@ -1,9 +1,6 @@
 package bench
 
-import (
-	"fmt"
-	"testing"
-)
+import "testing"
 
 // side is one of the two that are compared.
 type side struct {
@@ -17,6 +14,13 @@ type side struct {
 	ran *int
 }
 
+// TestSides: both sides do what the benchmarks take them to do.
+func TestSides(t *testing.T) {
+	for _, s := range []*side{umavezSide(t), fiberSide(t)} {
+		s.check(t)
+	}
+}
+
 // check makes sure that a side does what is about to be measured: the handler
 // runs for each bare request and for the first with a key, and for no replay.
 func (s *side) check(tb testing.TB) {
@@ -28,8 +32,11 @@ func (s *side) check(tb testing.TB) {
 		send func(string) int
 		runs int
 	}{
-		{"bare", s.bare, 1}, {"bare again", s.bare, 1},
-		{"first", s.once, 1}, {"replay", s.once, 0}, {"replay again", s.once, 0},
+		{"bare", s.bare, 1},
+		{"bare again", s.bare, 1},
+		{"first", s.once, 1},
+		{"replay", s.once, 0},
+		{"replay again", s.once, 0},
 	} {
 		before := *s.ran
 		got := step.send(key)
@@ -43,7 +50,7 @@ func (s *side) check(tb testing.TB) {
 func (s *side) send(tb testing.TB, through func(string) int, keys []string) {
 	for _, key := range keys {
 		if got := through(key); got != status {
-			tb.Fatal(fmt.Sprintf("%s: status %d", s.name, got))
+			tb.Fatalf("%s: status %d", s.name, got)
 		}
 	}
 }
