@@ -11,4 +11,8 @@ for module in $(script/modules.sh); do
 	echo "== test: $module"
 	(cd "$module" && CGO_ENABLED=1 go test -race -shuffle=on -count=1 ./...)
 done
+# The race detector makes pools forget at random, so allocations are counted
+# without it.
+echo "== test: allocations of a first execution, a replay and a request without a key"
+go test -run='^TestAllocations$' -count=1 ./umavezhttp
 script/fuzz.sh
