@@ -18,6 +18,8 @@ import (
 type pipes struct {
 	mu    sync.Mutex
 	made  int
+	lag   time.Duration // of each direction
+	ways  sync.WaitGroup
 	queue chan net.Conn
 	done  chan struct{}
 	once  sync.Once
@@ -26,7 +28,7 @@ type pipes struct {
 func newPipes() *pipes { return &pipes{queue: make(chan net.Conn), done: make(chan struct{})} }
 
 func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
+	here, there := p.pipe()
 	select {
 	case p.queue <- there:
 		p.mu.Lock()
@@ -38,6 +40,30 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	case <-p.done:
 		return nil, net.ErrClosed
 	}
+}
+
+// pipe is a connection on which everything, a farewell included, takes its time.
+// What is under way to an end that has hung up is lost.
+func (p *pipes) pipe() (here, there net.Conn) {
+	here, near := net.Pipe()
+	if p.lag == 0 {
+		return here, near
+	}
+	far, there := net.Pipe()
+	oneWay := func(to, from net.Conn) {
+		defer to.Close()
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := from.Read(buf)
+			time.Sleep(p.lag)
+			if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
+				return
+			}
+		}
+	}
+	p.ways.Go(func() { oneWay(far, near) })
+	p.ways.Go(func() { oneWay(near, far) })
+	return here, there
 }
 
 func (p *pipes) connections() int {
@@ -91,6 +117,7 @@ func overPipes(t *testing.T, h http.HandlerFunc, change ...func(*http.Server)) (
 		tr.close()
 		server.Close()
 		<-served
+		network.ways.Wait()
 	})
 	return tr, network
 }

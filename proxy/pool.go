@@ -39,6 +39,7 @@ type conn struct {
 	uses      int
 	idleSince time.Time
 	keepAlive time.Duration // how long the upstream says to wait; 0: it does not say
+	used      bool          // some request was put on it
 	wasIdle   time.Duration // before its present use, if it was used before; else -1
 	gone      bool
 }
@@ -86,6 +87,9 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 		p.giveBack(c)
 		return nil, err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.used = true
 	return c, nil
 }
 
@@ -113,13 +117,13 @@ func (p *pool) joinDial(ctx context.Context) *sharedDial {
 	ctx = context.WithoutCancel(ctx)
 	go func() {
 		c, err := p.dial(ctx)
+		if err == nil {
+			p.giveBack(c) // now it is there for all
+		}
 		p.mu.Lock()
 		p.dialing = nil
 		d.err = err
 		p.mu.Unlock()
-		if err == nil {
-			p.giveBack(c)
-		}
 		close(d.done)
 	}()
 	return d
@@ -150,16 +154,22 @@ func (p *pool) warm() *conn {
 
 // use begins a use. The caller holds the pool's mu.
 func (c *conn) use(now time.Time) {
-	if c.uses == 0 {
+	if c.uses == 0 && c.used {
 		c.wasIdle = c.idleFor(now)
 		c.wire.doubted.Store(true)
 	}
+	c.used = true
 	c.uses++
 }
 
 // warm reports whether the connection has been idle for less than the limit and
-// for less than the upstream has announced.
+// for less than the upstream has announced. One that was never used is not idle
+// but new: those who waited for it to be made must find it so, also when nothing
+// is to be used twice.
 func (c *conn) warm(now time.Time, limit time.Duration) bool {
+	if !c.used {
+		limit = warmMost
+	}
 	if c.keepAlive > 0 {
 		limit = min(limit, c.keepAlive-warmMargin)
 	}
@@ -279,6 +289,12 @@ func (p *pool) died(c *conn) {
 	p.mu.Lock()
 	byUpstream := !c.gone && c.uses == 0
 	idle := c.idleFor(p.now())
+	// An upstream of HTTP/2 takes its leave first, and hangs up a while later.
+	// Then its leave was the last thing heard. What comes right behind an answer
+	// is no leave.
+	if leave := c.wire.lastByte().Sub(c.idleSince); c.many && leave >= warmLeast {
+		idle = min(idle, leave)
+	}
 	p.forget(c)
 	p.mu.Unlock()
 	if byUpstream {

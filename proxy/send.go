@@ -106,9 +106,12 @@ func (s *send) written(err error) bool {
 // failed makes the error of a request that got no answer.
 func (s *send) failed(err error) *SendError {
 	written := s.written(err)
+	// A stream that was refused was written, though it was not acted on. Such
+	// an upstream has enough to do.
+	stale := !written && s.reused && !refused(err)
 	return &SendError{
 		Written: written, Answering: s.answering.Load(), Timeout: isTimeout(err),
-		stale: !written && s.reused, Err: err,
+		stale: stale, Err: err,
 	}
 }
 

@@ -121,7 +121,7 @@ func (t *transport) try(req *http.Request) (*http.Response, *SendError) {
 	if err != nil {
 		failure := s.failed(err)
 		cancel(err)
-		if !failure.Answering && !failure.Timeout && req.Context().Err() == nil {
+		if !failure.Answering && !failure.Timeout && req.Context().Err() == nil && c.http.Err() != nil {
 			t.pool.failed(c)
 		}
 		t.pool.giveBack(c)

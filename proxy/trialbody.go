@@ -33,9 +33,9 @@ func (b *trialBody) request() *http.Request {
 	if b.body == nil {
 		return b.req
 	}
-	r := b.req.WithContext(b.req.Context())
+	r := *b.req
 	r.Body = b
-	return r
+	return &r
 }
 
 // Read reads the body.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,7 +75,7 @@ func h2Frame(kind, flags byte, stream uint32, payload string) string {
 }
 
 // h2Reset plays an upstream of HTTP/2 that answers each stream with a reset.
-func h2Reset(code byte) func(net.Conn) {
+func h2Reset(code byte, streams *atomic.Int64) func(net.Conn) {
 	return func(c net.Conn) {
 		r := bufio.NewReader(c)
 		_, _ = io.ReadFull(r, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")))
@@ -87,6 +88,7 @@ func h2Reset(code byte) func(net.Conn) {
 			size := int(head[0])<<16 | int(head[1])<<8 | int(head[2])
 			_, _ = r.Discard(size)
 			if kind, stream := head[3], head[8]; kind == 1 {
+				streams.Add(1)
 				io.WriteString(c, h2Frame(3, 0, uint32(stream), string([]byte{0, 0, 0, code})))
 			}
 		}
@@ -105,12 +107,19 @@ func TestP2_RefusedStream(t *testing.T) {
 		{"INTERNAL_ERROR", 2, umavez.Lost},
 		{"CANCEL", 8, umavez.Lost},
 	} {
-		s := newSidecar(t, "h2c://"+rawUpstream(t, h2Reset(c.code)))
-		if got := s.pay("k1", ""); got.status != http.StatusBadGateway {
-			t.Errorf("%s: got %v, want 502", c.name, got)
+		var streams atomic.Int64
+		s := newSidecar(t, "h2c://"+rawUpstream(t, h2Reset(c.code, &streams)))
+		for i := range 6 { // also on the connection that was used before
+			key := fmt.Sprint("k", i)
+			if got := s.pay(key, ""); got.status != http.StatusBadGateway {
+				t.Errorf("%s: got %v, want 502", c.name, got)
+			}
+			if rec := s.record(key); rec.State != c.state {
+				t.Errorf("%s: the key is %v, want %v", c.name, rec.State, c.state)
+			}
 		}
-		if rec := s.record("k1"); rec.State != c.state {
-			t.Errorf("%s: the key is %v, want %v", c.name, rec.State, c.state)
+		if n := streams.Load(); n != 6 {
+			t.Errorf("%s: the upstream saw %d requests of 6", c.name, n)
 		}
 	}
 }

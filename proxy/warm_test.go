@@ -184,6 +184,7 @@ func shortIdleLimit(t *testing.T, limit time.Duration, h2 bool) {
 		change = append(change, overH2)
 	}
 	tr, network := overPipes(t, paid, change...)
+	network.lag = 2 * time.Millisecond // in which requests and farewells cross
 	draw := rand.New(rand.NewPCG(1, 2))
 	failed, reused := 0, 0
 	for i := range 1000 {
@@ -197,7 +198,7 @@ func shortIdleLimit(t *testing.T, limit time.Duration, h2 bool) {
 		}
 		pause := time.Duration(draw.Int64N(int64(2 * limit)))
 		if i%2 == 0 { // close to the limit
-			pause = limit + time.Duration(draw.Int64N(2000)-1000)*time.Microsecond
+			pause = limit + time.Duration(draw.Int64N(12000)-6000)*time.Microsecond
 		}
 		time.Sleep(pause)
 	}
