@@ -2,8 +2,6 @@ package sqlitestore
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -40,7 +38,7 @@ func (s starting) Claim(ctx context.Context, id umavez.ID, req umavez.ClaimReque
 
 // opened is a store on a file of its own, with what else the suite asks for.
 func opened(t *testing.T, o Options, advance func(time.Duration)) storetest.Opened {
-	path := filepath.Join(quickDir(t), "umavez.db")
+	path := file(t)
 	s := open(t, path, o)
 	return storetest.Opened{
 		Store: starting{s},
@@ -53,21 +51,4 @@ func opened(t *testing.T, o Options, advance func(time.Duration)) storetest.Open
 		},
 		Advance: advance,
 	}
-}
-
-// quickDir is a directory in memory where there is one. The suite asks what the
-// store answers; what a disk keeps is asked elsewhere, and its syncs take most
-// of the time.
-func quickDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "umavez-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }

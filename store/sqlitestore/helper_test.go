@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -53,7 +54,25 @@ func fresh(t testing.TB) (*Store, *clock) {
 	return open(t, file(t), Options{Now: c.Now}), c
 }
 
-func file(t testing.TB) string { return filepath.Join(t.TempDir(), "umavez.db") }
+// file is where a test's store has its file: in memory, where there is such a
+// directory. Most of the time on a disk is spent in syncs, and what is asked
+// here, also of killed processes, does not depend on them. Benchmarks are on disk.
+func file(t testing.TB) string {
+	t.Helper()
+	if _, bench := t.(*testing.B); bench {
+		return filepath.Join(t.TempDir(), "umavez.db")
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "umavez-")
+	if err != nil {
+		dir = t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return filepath.Join(dir, "umavez.db")
+}
 
 func idOf(name string) umavez.ID {
 	return umavez.Key{Scope: umavez.Scope{Namespace: "test"}, Name: name}.ID()
