@@ -19,12 +19,15 @@ if [ "${1:-}" = --fix ]; then
 	exit
 fi
 
+# Everything is checked before anything fails: one run shows all there is to mend.
+failed=0
 echo "== format (gofumpt, gci)"
-"$linter" fmt --diff
+"$linter" fmt --diff || failed=1
 for module in $(script/modules.sh); do
 	cd "$module"
-	echo "== vet, tidy, lint: $(go list -m -f '{{.Path}}' 2>/dev/null | head -n 1) in ${module}"
-	go vet ./...
-	GOWORK=off go mod tidy -diff
-	"$linter" run --allow-parallel-runners ./...
+	echo "== vet, tidy, lint: $module"
+	go vet ./... || failed=1
+	GOWORK=off go mod tidy -diff || failed=1
+	"$linter" run --allow-parallel-runners ./... || failed=1
 done
+exit "$failed"
