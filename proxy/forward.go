@@ -25,9 +25,6 @@ type forwarder struct {
 	transport *transport
 	// keyHeaders are the names under which a key may come.
 	keyHeaders []string
-	// hold is how much of an answer's body is held back until it is whole, in
-	// bytes: as much as the middleware would keep of it.
-	hold int64
 	// pass takes requests of enrolled routes that run unprotected (rule K2).
 	pass   http.Handler
 	refuse refuser

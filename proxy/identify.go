@@ -3,7 +3,10 @@ package proxy
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+
+	"github.com/umavez/umavez/umavezhttp"
 )
 
 // identity is what the source said of a request's caller, on its way to the
@@ -34,7 +37,13 @@ func (p *Proxy) identify(w http.ResponseWriter, r *http.Request) (*http.Request,
 		return nil, false
 	}
 	if id.err != nil && r.Context().Err() == nil {
-		p.log.Warn("a caller was not identified", "method", r.Method, "path", r.URL.Path, "error", id.err)
+		// What anybody can cause must not fill the log; what is wrong with the
+		// source must be seen.
+		level := slog.LevelWarn
+		if errors.Is(id.err, umavezhttp.ErrUnauthenticated) {
+			level = slog.LevelDebug
+		}
+		p.log.Log(r.Context(), level, "a caller was not identified", "method", r.Method, "path", r.URL.Path, "error", id.err)
 	}
 	return r.WithContext(context.WithValue(r.Context(), identityKey{}, &id)), true
 }

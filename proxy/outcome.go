@@ -10,6 +10,7 @@ import (
 
 	"github.com/umavez/umavez"
 	"github.com/umavez/umavez/internal/wire"
+	"github.com/umavez/umavez/umavezhttp"
 )
 
 // What became of a protected request, and what the record is told of it:
@@ -58,70 +59,35 @@ func (f *forwarder) mark(r *http.Request, err error) {
 	}
 }
 
-// answer writes the upstream's answer down. Nothing of it is written before it
-// is known to be whole, as far as hold goes: an answer that breaks off is no
-// answer, and its client must be told so (rule P3). What is longer goes out live,
-// and if it breaks, so does the client's connection (rule R10).
+// answer writes the upstream's answer down. One that breaks off is no answer, and
+// its client must be told so (rule P3): it is taken back, which works while the
+// middleware still has all of it. What is longer than it keeps is under way by
+// then, and if it breaks, so does the client's connection (rule R10).
 func (f *forwarder) answer(w http.ResponseWriter, r *http.Request, res *http.Response) {
+	f.stated(r, res)
+	f.begin(w, res)
 	if isStream(res.Header) {
-		f.stated(r, res)
-		f.begin(w, res)
 		f.stream(w, r, res)
 		return
 	}
-	held, err := f.holdBody(res)
-	if err != nil && !errors.Is(err, io.EOF) {
-		f.noAnswer(w, r, err)
-		return
-	}
-	f.stated(r, res)
-	f.begin(w, res)
-	if len(held) > 0 {
-		// A write fails when the key has gone to somebody else, or when the
-		// client has left in the middle of what is not kept. The middleware
-		// knows that by itself.
-		if _, err := w.Write(held); err != nil {
-			return
-		}
-	}
-	if err == nil {
-		// A copy, and never a flush: that the upstream sent its answer in
-		// chunks does not make it a stream (rule R9).
-		_, err := io.Copy(writerOnly{w}, res.Body)
-		if failure, ok := errors.AsType[*SendError](err); ok {
+	// A copy, and never a flush: that the upstream sent its answer in chunks
+	// does not make it a stream (rule R9). A write fails when the key has gone
+	// to somebody else, or when the client has left in the middle of what is not
+	// kept. The middleware knows that by itself.
+	_, err := io.Copy(writerOnly{w}, res.Body)
+	if failure, ok := errors.AsType[*SendError](err); ok {
+		if umavezhttp.TakeBack(w) != nil {
 			f.brokenOff(r, failure)
 		}
+		f.noAnswer(w, r, failure)
+		return
 	}
 	f.end(w, res)
 }
 
-// holdBody reads an answer's body. io.EOF: this is all of it. nil: there is more
-// than is held. Else it broke off.
-func (f *forwarder) holdBody(res *http.Response) ([]byte, error) {
-	if res.ContentLength > f.hold {
-		return nil, nil // it will not be kept, so it need not be held
-	}
-	size := int64(4 << 10)
-	if res.ContentLength >= 0 {
-		size = res.ContentLength + 1 // and room to find its end
-	}
-	held := make([]byte, 0, min(size, f.hold+1))
-	for int64(len(held)) <= f.hold {
-		if len(held) == cap(held) {
-			held = slices.Grow(held, len(held))
-		}
-		n, err := res.Body.Read(held[len(held):min(int64(cap(held)), f.hold+1)])
-		held = held[:len(held)+n]
-		if err != nil {
-			return held, err
-		}
-	}
-	return held, nil
-}
-
-// stated does what the application says of its own answer (rule A6). It comes
-// last before the answer is written: what it says of an answer that then does
-// not arrive counts for nothing.
+// stated does what the application says of its own answer (rule A6), before the
+// answer begins: then it is too late to say anything. What it says of an answer
+// that does not arrive counts for nothing, since the last mark wins.
 func (f *forwarder) stated(r *http.Request, res *http.Response) {
 	lines := res.Header[wire.IdempotencyOutcome]
 	delete(res.Header, wire.IdempotencyOutcome)
@@ -211,5 +177,6 @@ func (f *forwarder) brokenOff(r *http.Request, err error) {
 	panic(http.ErrAbortHandler)
 }
 
-// writerOnly hides ReadFrom, so that io.Copy uses Write.
+// writerOnly hides ReadFrom: with it, the middleware could not tell an answer that
+// breaks off from one that ends.
 type writerOnly struct{ io.Writer }

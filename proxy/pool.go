@@ -56,6 +56,7 @@ func newPool(now func() time.Time, maxIdle int,
 // take returns a connection on which one request may be sent: a warm one, or a
 // new one. Each take ends in one giveBack.
 func (p *pool) take(ctx context.Context) (*conn, error) {
+	dead := 0
 	for {
 		if c := p.warm(); c != nil {
 			// The reservation fails when the upstream has closed it just now.
@@ -74,6 +75,15 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 		case <-d.done:
 			if d.err != nil {
 				return nil, d.err
+			}
+			// One that is full already is the next round's business; upstreams
+			// that hang up at once, as some balancers do, are not to be dialled
+			// for ever.
+			if d.conn.http.Err() != nil {
+				dead++
+			}
+			if dead > mostStale {
+				return nil, errHungUp
 			}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -96,7 +106,9 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 // sharedDial is a connection under way that all who need one wait for.
 type sharedDial struct {
 	done chan struct{}
-	err  error // set before done is closed
+	// Set before done is closed:
+	conn *conn
+	err  error
 }
 
 // joinDial returns the dial to wait for when the upstream speaks HTTP/2, where
@@ -122,7 +134,7 @@ func (p *pool) joinDial(ctx context.Context) *sharedDial {
 		}
 		p.mu.Lock()
 		p.dialing = nil
-		d.err = err
+		d.conn, d.err = c, err
 		p.mu.Unlock()
 		close(d.done)
 	}()

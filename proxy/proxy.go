@@ -110,11 +110,8 @@ func New(eng *umavez.Engine, o Options) (*Proxy, error) {
 // enrol makes the routes.
 func (p *Proxy) enrol(o Options) error {
 	operation := &forwarder{
-		transport: p.transport, keyHeaders: p.keys, hold: o.HTTP.MaxAnswer,
+		transport: p.transport, keyHeaders: p.keys,
 		pass: p.pass, refuse: p.once.Refuse, log: p.log,
-	}
-	if operation.hold <= 0 {
-		operation.hold = defaultHold
 	}
 	type pair struct {
 		pattern pattern
@@ -149,9 +146,6 @@ func (p *Proxy) enrol(o Options) error {
 	}
 	return nil
 }
-
-// defaultHold is what the middleware keeps of an answer by default.
-const defaultHold = 1 << 20
 
 // Open reads what the namespace's processes share, so that a sidecar whose store
 // is away, or whose callers are found by another recipe, need not start.

@@ -327,3 +327,21 @@ func TestP11_FailedDialIsShared(t *testing.T) {
 		}
 	})
 }
+
+// TestP11_HangsUpAtOnce: an upstream that takes connections and hangs up, as some
+// balancers do while nobody is behind them, is not dialled for ever.
+func TestP11_HangsUpAtOnce(t *testing.T) {
+	for _, scheme := range protocolNames {
+		var dialled atomic.Int64
+		address := rawUpstream(t, func(net.Conn) { dialled.Add(1) })
+		s := newSidecar(t, scheme+"://"+address)
+		for i := range 5 {
+			if got := s.pay(fmt.Sprint("k", i), "x"); got.status != http.StatusBadGateway {
+				t.Errorf("%s: got %v, want 502", scheme, got)
+			}
+		}
+		if n := dialled.Load(); n > 5*(mostStale+2) {
+			t.Errorf("%s: dialled %d times for 5 requests", scheme, n)
+		}
+	}
+}
