@@ -21,6 +21,7 @@ type tx struct {
 	owner startlog.Owner
 	// wrote: there is something to commit.
 	wrote  bool
+	recall recall
 	groups []group
 	ids    []*umavez.ID
 }
@@ -46,24 +47,48 @@ type found struct {
 func (t *tx) apply(ops []*op, errs []error) error {
 	t.divide(ops, errs)
 	defer t.forget()
+	// Tasks go first: the rows that they change are not read yet.
+	for i := range t.groups {
+		if g := &t.groups[i]; g.ops[0].task != nil {
+			if err := t.do(g); err != nil {
+				return err
+			}
+		}
+	}
 	if err := t.load(); err != nil {
 		return err
 	}
 	for i := range t.groups {
 		g := &t.groups[i]
+		if g.ops[0].task != nil {
+			continue
+		}
 		err := g.err
 		if err == nil {
 			err = t.run(g)
 		}
-		switch {
-		case err == nil:
-		case isOfOneRow(err):
-			g.fail(err)
-		case g.ops[0].task != nil && primaryCode(err) == 0:
-			g.errs[0] = err // a task's own answer
-		default:
+		if err != nil && !isOfOneRow(err) {
 			return err
 		}
+		if err != nil {
+			g.fail(err)
+		}
+	}
+	return nil
+}
+
+// do runs a task.
+func (t *tx) do(g *group) error {
+	err := g.ops[0].task(t)
+	t.recall.forget() // it writes rows by statements of its own
+	switch {
+	case err == nil:
+	case isOfOneRow(err):
+		g.fail(err)
+	case primaryCode(err) == 0:
+		g.errs[0] = err // the task's own answer
+	default:
+		return err
 	}
 	return nil
 }
@@ -87,12 +112,20 @@ func (t *tx) divide(ops []*op, errs []error) {
 	}
 }
 
-// load reads the rows of all groups, but for the claims of keys that are thought
-// to be absent: most of those are, and are inserted unseen.
+// load reads the rows of all groups, but for those that it recalls, and for the
+// claims of keys that are thought to be absent: most of those are, and are
+// inserted unseen.
 func (t *tx) load() error {
 	t.ids = t.ids[:0]
 	for i := range t.groups {
-		if o := t.groups[i].ops[0]; o.task == nil && !o.absent {
+		g := &t.groups[i]
+		o := g.ops[0]
+		if o.task != nil {
+			continue
+		}
+		if f, ok := t.recall.rows[o.id]; ok {
+			g.found = f
+		} else if !o.absent {
 			t.ids = append(t.ids, &o.id)
 		}
 	}
@@ -116,9 +149,6 @@ func (t *tx) handOut(f found, err error) {
 
 // run does a group's operations and writes its row once.
 func (t *tx) run(g *group) error {
-	if task := g.ops[0].task; task != nil {
-		return task(t)
-	}
 	write, leaseOnly := g.advance(t)
 	if !write {
 		return nil
@@ -193,21 +223,40 @@ func (g *group) fail(err error) {
 	}
 }
 
+// insert writes a new row, unless there is one: then it reports false.
 func (t *tx) insert(g *group) (bool, error) {
 	encode(t.c.args, &g.row)
 	t.c.bind(columnCount, due(&g.row), blob(g.owner), g.ops[0].id[:])
-	n, err := t.c.exec(stInsert, columnCount+3)
-	return n == 1, err
+	res, err := t.c.run(stInsert, columnCount+3)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	if err != nil || n != 1 {
+		return false, err
+	}
+	if g.rowid, err = res.LastInsertId(); err != nil {
+		return false, err
+	}
+	t.recall.put(g.ops[0].id, g.found)
+	return true, nil
 }
 
+// update writes the row anew. leaseOnly: only its lease's end has changed.
 func (t *tx) update(g *group, leaseOnly bool) error {
+	var err error
 	if leaseOnly {
 		t.c.bind(0, int64(g.row.Until), g.rowid)
-		return t.one(t.c.exec(stExtend, 2))
+		err = t.one(t.c.exec(stExtend, 2))
+	} else {
+		encode(t.c.args, &g.row)
+		t.c.bind(columnCount, due(&g.row), blob(g.owner), g.rowid)
+		err = t.one(t.c.exec(stUpdate, columnCount+3))
 	}
-	encode(t.c.args, &g.row)
-	t.c.bind(columnCount, due(&g.row), blob(g.owner), g.rowid)
-	return t.one(t.c.exec(stUpdate, columnCount+3))
+	if err == nil {
+		t.recall.put(g.ops[0].id, g.found)
+	}
+	return err
 }
 
 // one makes an error of an update that did not find its row: the write lock is

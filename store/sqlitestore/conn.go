@@ -96,15 +96,20 @@ func (c *conn) prepared(id statement) (driver.Stmt, error) {
 // exec runs a statement with the first n bound arguments and returns how many
 // rows it changed.
 func (c *conn) exec(id statement, n int) (int64, error) {
-	s, err := c.prepared(id)
-	if err != nil {
-		return 0, err
-	}
-	res, err := s.(driver.StmtExecContext).ExecContext(context.Background(), c.args[:n])
+	res, err := c.run(id, n)
 	if err != nil {
 		return 0, err
 	}
 	return res.RowsAffected()
+}
+
+// run is exec for those who want to know more of the result.
+func (c *conn) run(id statement, n int) (driver.Result, error) {
+	s, err := c.prepared(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.(driver.StmtExecContext).ExecContext(context.Background(), c.args[:n])
 }
 
 // query runs a statement with the first n bound arguments and calls each for

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"modernc.org/sqlite"
+
 	"github.com/umavez/umavez"
 )
 
@@ -72,6 +74,16 @@ func (c *faultyConn) QueryContext(ctx context.Context, sql string, args []driver
 		return err
 	})
 	return r, err
+}
+
+// FileControlDataVersion passes on what recall asks.
+func (c *faultyConn) FileControlDataVersion(name string) (uint32, error) {
+	return c.Conn.(sqlite.FileControl).FileControlDataVersion(name)
+}
+
+// FileControlPersistWAL makes the connection a sqlite.FileControl.
+func (c *faultyConn) FileControlPersistWAL(name string, mode int) (int, error) {
+	return c.Conn.(sqlite.FileControl).FileControlPersistWAL(name, mode)
 }
 
 type faultyStmt struct {
@@ -181,6 +193,10 @@ func TestFailureBeforeCommitIsNotApplied(t *testing.T) {
 		t.Run(statement, func(t *testing.T) {
 			s, f := faulty(t)
 			l := claim(t, s, "there", request())
+			// After a task, the writer has to read what it wrote before.
+			if err := s.batches.Do(t.Context(), newTask("nothing", func(*tx) error { return nil })); err != nil {
+				t.Fatal(err)
+			}
 			f.set(once(statement), nil)
 			var err error
 			switch statement {

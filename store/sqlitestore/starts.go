@@ -64,7 +64,7 @@ func (t *tx) sweep(dead *startlog.Dead) error {
 		}
 		f.row, f.owner = row, nil
 		t.wrote = true
-		if err := t.update(&group{found: f}, false); err != nil {
+		if err := t.update(&group{ops: []*op{{id: umavez.ID(f.id)}}, found: f}, false); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package sqlitestore
 
 import (
+	"bytes"
+	"database/sql/driver"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -150,4 +152,27 @@ func TestSweepWaitsForABusyFile(t *testing.T) {
 	other.ask(order{Do: "let go"})
 	claim(t, s, "claimed", request())
 	other.end()
+}
+
+// Only what runs has an owner: nobody asks about the rest when its process dies.
+func TestWhatEndedHasNoOwner(t *testing.T) {
+	s, _ := fresh(t)
+	running := claim(t, s, "running", request())
+	done(t, s, "done", nil)
+	if err := s.Abandon(t.Context(), claim(t, s, "abandoned", request()), umavez.ReasonPanic, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Release(t.Context(), claim(t, s, "released", request())); err != nil {
+		t.Fatal(err)
+	}
+	owned := map[string]bool{}
+	err := s.readers.do(t.Context(), func(c *conn) error {
+		return c.ask("SELECT id, owner FROM umavez_record WHERE owner IS NOT NULL", func(v []driver.Value) error {
+			owned[string(v[0].([]byte))] = bytes.Equal(v[1].([]byte), s.writer.tx.owner[:])
+			return nil
+		})
+	})
+	if err != nil || len(owned) != 1 || !owned[string(running.ID[:])] {
+		t.Errorf("owners are %v, %v; want this store's, of the running key alone", owned, err)
+	}
 }

@@ -109,7 +109,7 @@ func TestRowsComeBackWhole(t *testing.T) {
 					return err
 				}
 				row.Tries++
-				return tx.update(&group{found: found{row: row, rowid: 1}}, false)
+				return tx.update(&group{ops: []*op{{id: id}}, found: found{row: row, rowid: 1}}, false)
 			})
 			if err := s.batches.Do(t.Context(), task); err != nil {
 				t.Fatal(err)

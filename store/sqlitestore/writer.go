@@ -90,6 +90,7 @@ func (w *writer) stillThere() error {
 func (w *writer) fill(ops []*op, errs []error) error {
 	w.tx.c, w.tx.wrote = w.c, false
 	w.tx.now = umavez.InstantOf(w.opt.Now())
+	w.tx.recall.begin(w.c)
 	if w.unburied {
 		if err := w.tx.bury(); err != nil {
 			return err
@@ -114,6 +115,7 @@ func (w *writer) commit() error {
 	if err == nil {
 		w.commits.Add(1)
 		w.unburied = false
+		w.tx.recall.committed(w.c)
 		return nil
 	}
 	w.failedCommits.Add(1)
@@ -157,6 +159,7 @@ func (t *tx) bury() error {
 
 // drop closes the connection, which rolls back what is open on it.
 func (w *writer) drop() {
+	w.tx.recall.forget()
 	if w.c != nil {
 		_ = w.c.close() // it is given up because it fails
 		w.c = nil
