@@ -31,9 +31,9 @@ const turn = 25
 var benchAnswer = make([]byte, 160)
 
 // BenchmarkSixtyFourCallers claims and completes keys from 64 callers. The
-// driver alone does it from one, in transactions of the size that the store's
-// had: once with the same statements, once without the SELECT by which the
-// store learns what it completes.
+// driver alone does the same INSERTs and UPDATEs from one, in transactions of
+// the size that the store's had. (The store also has its readers look, since it
+// cannot know that every key is new.)
 func BenchmarkSixtyFourCallers(b *testing.B) {
 	benchmark(b, 64, 0)
 }
@@ -52,13 +52,12 @@ func BenchmarkOneCaller(b *testing.B) {
 func benchmark(b *testing.B, callers, others int) {
 	onDisk(b)
 	s := open(b, file(b), Options{})
-	same, lean := newPlain(b, true), newPlain(b, false)
+	p := newPlain(b)
 	for i := 0; i < others; i += 4000 {
 		fillWith(b, s, i, 4000)
-		same.pairs(b, 4000, 4000)
-		lean.pairs(b, 4000, 4000)
+		p.pairs(b, 4000, 4000)
 	}
-	var ours, plain, plainLean []time.Duration // per pair, of each turn
+	var ours, plain []time.Duration // per pair, of each turn
 	var next atomic.Uint64
 	before := s.Stats()
 	b.ResetTimer()
@@ -72,14 +71,12 @@ func benchmark(b *testing.B, callers, others int) {
 		if callers > 1 {
 			size = int(math.Round(perCommit(s, before)))
 		}
-		plain = append(plain, same.pairs(b, n, size)/time.Duration(n))
-		plainLean = append(plainLean, lean.pairs(b, n, size)/time.Duration(n))
+		plain = append(plain, p.pairs(b, n, size)/time.Duration(n))
 		b.StartTimer()
 	}
 	b.ReportMetric(1/median(ours).Seconds(), "pairs/s")
 	b.ReportMetric(perCommit(s, before), "calls/commit")
 	b.ReportMetric(median(plain).Seconds()/median(ours).Seconds(), "ratio")
-	b.ReportMetric(median(plainLean).Seconds()/median(ours).Seconds(), "ratio-without-select")
 }
 
 func perCommit(s *Store, since Stats) float64 {
@@ -178,14 +175,13 @@ func fillWith(b *testing.B, s *Store, from, n int) {
 
 // plain is the driver alone, on a file with the same schema and settings.
 type plain struct {
-	stmts   map[string]driver.Stmt
-	dc      driver.Conn
-	selects bool
-	owner   []byte
-	n       uint64
+	stmts map[string]driver.Stmt
+	dc    driver.Conn
+	owner []byte
+	n     uint64
 }
 
-func newPlain(b *testing.B, selects bool) *plain {
+func newPlain(b *testing.B) *plain {
 	b.Helper()
 	path := file(b)
 	if err := create(path); err != nil {
@@ -199,7 +195,7 @@ func newPlain(b *testing.B, selects bool) *plain {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := &plain{dc: dc, stmts: map[string]driver.Stmt{}, selects: selects, owner: make([]byte, 16)}
+	p := &plain{dc: dc, stmts: map[string]driver.Stmt{}, owner: make([]byte, 16)}
 	b.Cleanup(func() {
 		for _, s := range p.stmts {
 			_ = s.Close()
@@ -256,9 +252,6 @@ func (p *plain) pairs(b *testing.B, n, size int) time.Duration {
 			p.exec(b, texts[stCommit], nil)
 			p.exec(b, texts[stBegin], nil)
 		}
-		if p.selects {
-			p.read(b, ids)
-		}
 		for j := range ids {
 			p.update(b, p.n+uint64(j)+1) // rowids count inserts
 		}
@@ -282,27 +275,6 @@ func (p *plain) update(b *testing.B, rowid uint64) {
 	encode(args, &row)
 	args[columnCount].Value, args[columnCount+2].Value = due(&row), int64(rowid)
 	p.exec(b, texts[stUpdate], ordinals(args))
-}
-
-// read selects the rows as the store does before it updates them.
-func (p *plain) read(b *testing.B, all []umavez.ID) {
-	for ids := range slices.Chunk(all, 256) {
-		st, size := selectFor(len(ids))
-		args := make([]driver.NamedValue, size)
-		for i := range ids {
-			args[i].Value = ids[i][:]
-		}
-		rows, err := p.prepared(b, texts[st]).(driver.StmtQueryContext).QueryContext(context.Background(), ordinals(args))
-		if err != nil {
-			b.Fatal(err)
-		}
-		dest := make([]driver.Value, columnCount+3)
-		for rows.Next(dest) == nil {
-		}
-		if err := rows.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}
 }
 
 func ordinals(args []driver.NamedValue) []driver.NamedValue {
