@@ -108,30 +108,25 @@ func (f *forwarder) setKey(h http.Header) {
 	}
 }
 
-// setBody gives the upstream request its body, which the middleware has read. It
-// is taken over whole, so that a request that was not written can look for
-// another connection, and so that its length is known and said, also where the
-// client did not announce it: some servers take no chunked body. One with
-// trailers must stay chunked.
+// setBody gives the upstream request its body, which the middleware has read.
+// Where its length was not announced it is known now, and said: some servers
+// take no chunked body. One with trailers must stay chunked.
 func (f *forwarder) setBody(out, r *http.Request) error {
-	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+	switch {
+	case r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0:
 		out.Body, out.ContentLength = http.NoBody, 0
-		return nil
+	case r.ContentLength < 0 && len(r.Trailer) == 0:
+		whole, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		out.ContentLength = int64(len(whole))
+		out.Body = io.NopCloser(bytes.NewReader(whole))
+	default:
+		// The transport closes what it sends; the body is the server's to close.
+		out.Body = io.NopCloser(r.Body)
 	}
-	whole := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
-	if _, err := whole.ReadFrom(r.Body); err != nil {
-		return err
-	}
-	out.GetBody = func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(whole.Bytes())), nil
-	}
-	out.ContentLength = int64(whole.Len())
-	if len(r.Trailer) > 0 {
-		out.ContentLength = -1
-	}
-	var err error
-	out.Body, err = out.GetBody()
-	return err
+	return nil
 }
 
 // interim passes 1xx answers on while the upstream works (rule A9). They come on

@@ -380,12 +380,17 @@ func TestP7_AuthDown(t *testing.T) {
 	})
 	a, s := newAsking(t, up.url)
 	for what, answer := range map[string]http.HandlerFunc{
-		"500":        func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
-		"404":        func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
-		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) },
-		"nobody":     func(w http.ResponseWriter, _ *http.Request) {},
-		"two":        func(w http.ResponseWriter, _ *http.Request) { w.Header()["X-User"] = []string{"ana", "bia"} },
-		"no answer":  func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"500": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
+		"404": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-User", "ana")
+			if r.URL.Path != "/login" {
+				http.Redirect(w, r, "/login", http.StatusFound)
+			}
+		},
+		"nobody":    func(w http.ResponseWriter, _ *http.Request) {},
+		"two":       func(w http.ResponseWriter, _ *http.Request) { w.Header()["X-User"] = []string{"ana", "bia"} },
+		"no answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"half an answer": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "9")
 			w.WriteHeader(401)

@@ -100,7 +100,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return res, nil
 		}
 		// To take another connection is not to send again: nothing was sent.
-		if !failure.stale || tries > mostStale || !body.rewind() || req.Context().Err() != nil {
+		if !failure.stale || tries > mostStale || !body.again() || req.Context().Err() != nil {
 			body.abort()
 			return nil, failure
 		}

@@ -12,11 +12,12 @@ import (
 type trialBody struct {
 	req *http.Request
 
+	body io.ReadCloser // nil: none
+
 	mu      sync.Mutex
-	body    io.ReadCloser // nil: none
-	touched bool          // something was read from it
-	closed  bool          // net/http is done with it
-	settled bool          // closing closes
+	touched bool // something was read from it
+	closed  bool // net/http is done with it
+	settled bool // closing closes
 }
 
 func newTrialBody(req *http.Request) *trialBody {
@@ -42,9 +43,8 @@ func (b *trialBody) request() *http.Request {
 func (b *trialBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	b.touched = true
-	body := b.body
 	b.mu.Unlock()
-	return body.Read(p)
+	return b.body.Read(p)
 }
 
 // Close closes the body once the request has found its connection.
@@ -59,24 +59,14 @@ func (b *trialBody) Close() error {
 	return b.body.Close()
 }
 
-// rewind makes the body ready for another connection, if that is possible.
-func (b *trialBody) rewind() bool {
+// again reports whether the request can try another connection. It can while
+// nobody has read of its body. net/http reads it only after the header has been
+// written, unless it knows the body to be in memory, which it does not of this one.
+func (b *trialBody) again() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = false
-	if b.body == nil || !b.touched {
-		return true
-	}
-	if b.req.GetBody == nil {
-		return false
-	}
-	again, err := b.req.GetBody()
-	if err != nil {
-		return false
-	}
-	_ = b.body.Close() // its bytes come from the new one
-	b.body, b.touched = again, false
-	return true
+	return !b.touched
 }
 
 // settle ends the search: the request is on its connection.

@@ -345,3 +345,30 @@ func TestP11_HangsUpAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestP11_NothingTwice: while no connection is to be used twice, each request
+// has a new one, and finds it.
+func TestP11_NothingTwice(t *testing.T) {
+	for _, h2 := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var change []func(*http.Server)
+			if h2 {
+				change = append(change, overH2)
+			}
+			tr, network := overPipes(t, paid, change...)
+			for range briefMost + 1 {
+				tr.pool.warmth.closed(0)
+			}
+			mustExchange(t, tr, 5)
+			if n := network.connections(); n != 5 {
+				t.Errorf("HTTP/2 %v: %d connections for 5 requests", h2, n)
+			}
+			// One that stays open ends it.
+			time.Sleep(watched + time.Second)
+			mustExchange(t, tr, 5)
+			if n := network.connections(); n != 6 {
+				t.Errorf("HTTP/2 %v: %d connections, want one more", h2, n)
+			}
+		})
+	}
+}
