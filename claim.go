@@ -31,7 +31,7 @@ func (e *Engine) peek(id ID, op *Operation) (rec Record, err error, ok bool) {
 }
 
 // lead carries a flight: it claims, and lands the flight or hands it to the
-// attempt. again: the caller follows the flight, or looks anew.
+// attempt. again: the caller joins the flight, or looks anew.
 func (e *Engine) lead(ctx context.Context, f *flight, op *Operation, now reading) (a *Attempt, rec Record, again bool, err error) {
 	req := ClaimRequest{
 		Attempt: NewAttemptID(), Fingerprint: op.Fingerprint, Policy: op.Policy,

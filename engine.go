@@ -90,6 +90,9 @@ func (e *Engine) Claim(ctx context.Context, op Operation) (*Attempt, Record, err
 			if !again {
 				return a, rec, err
 			}
+			// The flight is not the leader's any more. To follow it, it joins it
+			// like everybody else: what nobody has joined is used again.
+			continue
 		}
 		rec, again, err := e.follow(ctx, f, &op, until)
 		if !again {
