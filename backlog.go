@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -113,20 +114,21 @@ const backlogWorkers = 8
 type backlog struct {
 	eng *Engine
 
-	mu       sync.Mutex
-	jobs     []*job // waiting for their next try
-	count    int    // all jobs, also those being tried
-	bytes    int64  // of all jobs' payloads
-	releases int    // all jobs of that kind
-	running  bool
-	idle     chan struct{} // closed when count falls to 0; nil until someone waits
+	mu      sync.Mutex
+	jobs    []*job // waiting for their next try
+	count   int    // all jobs, also those being tried
+	running bool
+	idle    chan struct{} // closed when count falls to 0; nil until someone waits
+
+	// Every claim asks for these two, without the mutex: a claim more or less
+	// does not matter to what they bound.
+	bytes    atomic.Int64 // of all jobs' payloads
+	releases atomic.Int64 // all jobs of that kind
 }
 
 // full reports that no new claim may be taken.
 func (b *backlog) full() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.bytes >= b.eng.opt.MaxUnsaved || b.releases >= b.eng.opt.MaxReleases
+	return b.bytes.Load() >= b.eng.opt.MaxUnsaved || b.releases.Load() >= int64(b.eng.opt.MaxReleases)
 }
 
 // add puts a job in line and has it tried at once.
@@ -136,9 +138,9 @@ func (b *backlog) add(j *job) {
 	j.due, j.pause = b.eng.clock().mono, repeatFirst
 	b.jobs = append(b.jobs, j)
 	b.count++
-	b.bytes += int64(len(j.payload))
+	b.bytes.Add(int64(len(j.payload)))
 	if j.kind == jobRelease {
-		b.releases++
+		b.releases.Add(1)
 	}
 	if !b.running {
 		b.running = b.eng.goroutines.start(b.run)
@@ -221,9 +223,9 @@ func (b *backlog) done(kind jobKind, size int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.count--
-	b.bytes -= size
+	b.bytes.Add(-size)
 	if kind == jobRelease {
-		b.releases--
+		b.releases.Add(-1)
 	}
 	if b.count == 0 && b.idle != nil {
 		close(b.idle)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // UnfinishedError tells what Close left behind when its context ended.
@@ -134,29 +135,34 @@ func (e *Engine) stopAll() {
 	e.goroutines.group.Wait()
 }
 
-// gate counts the callers inside Claim, and lets no more in once closed.
+// gate counts the callers inside Claim, and lets no more in once closed. Every
+// request passes it twice, so it takes no mutex as long as it is open.
 type gate struct {
-	mu     sync.Mutex
-	inside int
-	closed bool
-	idle   chan struct{} // closed when inside falls to 0; nil until someone waits
+	state atomic.Int64 // the callers inside, plus gateClosed
+	mu    sync.Mutex
+	idle  chan struct{} // closed when the last caller leaves; nil until someone waits
 }
 
+// gateClosed is far more than there can be callers.
+const gateClosed = 1 << 40
+
 func (g *gate) enter() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return false
+	if g.state.Add(1) < gateClosed {
+		return true
 	}
-	g.inside++
-	return true
+	g.leave()
+	return false
 }
 
 func (g *gate) leave() {
+	if g.state.Add(-1) != gateClosed {
+		return
+	}
+	// Whoever waits has looked at the count under the mutex, so is there by now
+	// or will see that nobody is left.
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.inside--
-	if g.inside == 0 && g.idle != nil {
+	if g.idle != nil {
 		close(g.idle)
 		g.idle = nil
 	}
@@ -165,13 +171,17 @@ func (g *gate) leave() {
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.closed = true
+	if g.state.Load() < gateClosed {
+		g.state.Add(gateClosed)
+	}
 }
 
+// whenIdle returns a channel that is closed when the last caller has left a
+// closed gate, or nil when nobody is inside.
 func (g *gate) whenIdle() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.inside == 0 {
+	if g.state.Load() == gateClosed {
 		return nil
 	}
 	if g.idle == nil {

@@ -24,7 +24,8 @@ func (e *Engine) Stats() Stats {
 	e.keeper.mu.Unlock()
 	s.Waiting = int(e.waiters.Load())
 	e.backlog.mu.Lock()
-	s.Backlog, s.UnsavedBytes, s.Releases = e.backlog.count, e.backlog.bytes, e.backlog.releases
+	s.Backlog = e.backlog.count
+	s.UnsavedBytes, s.Releases = e.backlog.bytes.Load(), int(e.backlog.releases.Load())
 	e.backlog.mu.Unlock()
 	return s
 }
