@@ -32,7 +32,7 @@ fuzz: ## every fuzz target for FUZZTIME (default 30s)
 	script/fuzz.sh
 
 bench: ## benchmarks against peers and bare limits, for benchstat
-	cd bench && go test -run='^$$' -bench=. -benchmem -count=$(or $(COUNT),6) .
+	cd bench && go test -run='^$$' -bench=. -count=$(or $(COUNT),6) .
 
 clean: ## remove what was built
 	rm -rf bin
