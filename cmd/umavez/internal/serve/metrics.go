@@ -93,16 +93,26 @@ func (m *metrics) gauges(stats func() umavez.Stats) {
 		name, help string
 		value      func(umavez.Stats) int64
 	}{
-		{"umavez_running", "Attempts that have started and whose end is not acknowledged.",
-			func(s umavez.Stats) int64 { return int64(s.Running) }},
-		{"umavez_waiting", "Duplicates that wait for a running attempt.",
-			func(s umavez.Stats) int64 { return int64(s.Waiting) }},
-		{"umavez_backlog", "Ends of attempts that wait to be acknowledged by the store.",
-			func(s umavez.Stats) int64 { return int64(s.Backlog) }},
-		{"umavez_unsaved_bytes", "Bytes of the answers among them; new claims are refused at the limit.",
-			func(s umavez.Stats) int64 { return s.UnsavedBytes }},
-		{"umavez_releases_waiting", "Releases among them; new claims are refused at the limit.",
-			func(s umavez.Stats) int64 { return int64(s.Releases) }},
+		{
+			"umavez_running", "Attempts that have started and whose end is not acknowledged.",
+			func(s umavez.Stats) int64 { return int64(s.Running) },
+		},
+		{
+			"umavez_waiting", "Duplicates that wait for a running attempt.",
+			func(s umavez.Stats) int64 { return int64(s.Waiting) },
+		},
+		{
+			"umavez_backlog", "Ends of attempts that wait to be acknowledged by the store.",
+			func(s umavez.Stats) int64 { return int64(s.Backlog) },
+		},
+		{
+			"umavez_unsaved_bytes", "Bytes of the answers among them; new claims are refused at the limit.",
+			func(s umavez.Stats) int64 { return s.UnsavedBytes },
+		},
+		{
+			"umavez_releases_waiting", "Releases among them; new claims are refused at the limit.",
+			func(s umavez.Stats) int64 { return int64(s.Releases) },
+		},
 	} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(
 			prometheus.GaugeOpts{Name: g.name, Help: g.help},
