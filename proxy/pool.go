@@ -56,8 +56,7 @@ func newPool(now func() time.Time, maxIdle int,
 // take returns a connection on which one request may be sent: a warm one, or a
 // new one. Each take ends in one giveBack.
 func (p *pool) take(ctx context.Context) (*conn, error) {
-	dead := 0
-	for {
+	for dead := 0; ; {
 		if c := p.warm(); c != nil {
 			// The reservation fails when the upstream has closed it just now.
 			if c.http.Reserve() == nil {
@@ -69,26 +68,26 @@ func (p *pool) take(ctx context.Context) (*conn, error) {
 		}
 		d := p.joinDial(ctx)
 		if d == nil {
-			break
+			return p.dialOwn(ctx)
 		}
-		select {
-		case <-d.done:
-			if d.err != nil {
-				return nil, d.err
-			}
-			// One that is full already is the next round's business; upstreams
-			// that hang up at once, as some balancers do, are not to be dialled
-			// for ever.
-			if d.conn.http.Err() != nil {
-				dead++
-			}
-			if dead > mostStale {
-				return nil, errHungUp
-			}
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		alive, err := d.wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// A new connection that is full already is the next round's business.
+		// Upstreams that hang up at once, as some balancers do while nobody is
+		// behind them, are not to be dialled for ever.
+		if !alive {
+			dead++
+		}
+		if dead > mostStale {
+			return nil, errHungUp
 		}
 	}
+}
+
+// dialOwn makes a connection for the caller alone (HTTP/1.1, or the first one).
+func (p *pool) dialOwn(ctx context.Context) (*conn, error) {
 	c, err := p.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -109,6 +108,19 @@ type sharedDial struct {
 	// Set before done is closed:
 	conn *conn
 	err  error
+}
+
+// wait waits for the connection, and reports whether it is still there.
+func (d *sharedDial) wait(ctx context.Context) (alive bool, err error) {
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	if d.err != nil {
+		return false, d.err
+	}
+	return d.conn.http.Err() == nil, nil
 }
 
 // joinDial returns the dial to wait for when the upstream speaks HTTP/2, where
@@ -282,78 +294,6 @@ func (p *pool) forget(c *conn) {
 	same := func(other *conn) bool { return other == c }
 	p.idle = slices.DeleteFunc(p.idle, same)
 	p.shared = slices.DeleteFunc(p.shared, same)
-}
-
-// failed notes that a request on the connection got no byte of an answer. If the
-// connection was idle before, it may have been closed just then.
-func (p *pool) failed(c *conn) {
-	p.mu.Lock()
-	idle := c.wasIdle
-	p.mu.Unlock()
-	if idle >= 0 {
-		p.warmth.closed(idle)
-	}
-}
-
-// died is called when a connection has failed or was closed, by either side.
-// Nobody was using it: then the upstream has shown for how long it keeps one.
-func (p *pool) died(c *conn) {
-	p.mu.Lock()
-	byUpstream := !c.gone && c.uses == 0
-	idle := c.idleFor(p.now())
-	// An upstream of HTTP/2 takes its leave first, and hangs up a while later.
-	// Then its leave was the last thing heard. What comes right behind an answer
-	// is no leave.
-	if leave := c.wire.lastByte().Sub(c.idleSince); c.many && leave >= warmLeast {
-		idle = min(idle, leave)
-	}
-	p.forget(c)
-	p.mu.Unlock()
-	if byUpstream {
-		p.warmth.closed(idle)
-	}
-}
-
-// sweepSoon arms the timer that closes idle connections. They are kept open
-// past the time for which they count as warm, to see what the upstream does
-// with them. The caller holds mu.
-func (p *pool) sweepSoon(after time.Duration) {
-	if p.sweep == nil && !p.closed {
-		p.sweep = time.AfterFunc(after, p.sweepIdle)
-	}
-}
-
-// sweepIdle closes what has been idle for as long as it was to be watched.
-func (p *pool) sweepIdle() {
-	now := p.now()
-	var over []*conn
-	next := time.Duration(-1)
-	p.mu.Lock()
-	p.sweep = nil
-	for c := range p.all {
-		if c.uses > 0 {
-			continue
-		}
-		left := watched - now.Sub(c.idleSince)
-		if left > 0 {
-			if next < 0 || left < next {
-				next = left
-			}
-			continue
-		}
-		over = append(over, c)
-		p.forget(c)
-	}
-	if next >= 0 {
-		p.sweepSoon(next)
-	}
-	p.mu.Unlock()
-	for _, c := range over {
-		if c.http.Err() == nil {
-			p.warmth.stayedOpen()
-		}
-		c.http.Close()
-	}
 }
 
 // close closes idle connections now, and others at the end of what is on them.
