@@ -11,7 +11,7 @@ missing=()
 command -v curl >/dev/null || missing+=(curl ca-certificates)
 if [ "$want" = test ]; then
 	# A compiler without the C library's headers is as good as none.
-	echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1 || missing+=(gcc libc6-dev)
+	gcc -E - <<<'#include <stdlib.h>' >/dev/null 2>&1 || missing+=(gcc libc6-dev)
 fi
 
 if ! command -v go >/dev/null; then
