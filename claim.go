@@ -58,6 +58,7 @@ func (e *Engine) lead(ctx context.Context, f *flight, op *Operation, now reading
 		return nil, Record{}, true, nil
 	default:
 		rec, err = e.judge(f.id, op, w.rec)
+		f.sent = w.sent.mono // nobody looks at it before the flight has landed
 		e.flights.land(f, endAnswered, w.rec, nil)
 		e.flights.recycle(f)
 		return nil, rec, false, err

@@ -79,7 +79,7 @@ func (e *Engine) Claim(ctx context.Context, op Operation) (*Attempt, Record, err
 		}
 	}
 	now := e.clock()
-	until := now.mono + op.Wait
+	came, until := now.mono, now.mono+op.Wait
 	if !op.Asked.IsZero() {
 		until -= max(now.wall.Sub(op.Asked), 0)
 	}
@@ -94,7 +94,7 @@ func (e *Engine) Claim(ctx context.Context, op Operation) (*Attempt, Record, err
 			// like everybody else: what nobody has joined is used again.
 			continue
 		}
-		rec, again, err := e.follow(ctx, f, &op, until)
+		rec, again, err := e.follow(ctx, f, &op, came, until)
 		if !again {
 			return nil, rec, err
 		}

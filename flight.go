@@ -1,6 +1,9 @@
 package umavez
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // A flight is what this process is doing about one key: claiming it, running
 // it, or watching another process run it. Duplicates join the flight instead of
@@ -19,7 +22,8 @@ type flight struct {
 	changed chan struct{} // closed at the next change; nil until someone waits
 	// when over:
 	end   flightEnd
-	baton bool // of a released flight, one waiter has gone to claim
+	baton bool          // of a released flight, one waiter has gone to claim
+	sent  time.Duration // when the claim was sent that rec answered, by the monotonic clock
 }
 
 type flightPhase uint8

@@ -81,3 +81,39 @@ func TestFlightsAreNotMixedUp(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// TestLateAnswerReachesThoseWhoComeAfterIt: a claim finds a key lost, and its
+// reply is slow. Meanwhile the late answer is saved. Whoever comes after that
+// gets the answer, though it joins the claim that was sent before.
+func TestLateAnswerReachesThoseWhoComeAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New(memstore.Options{})
+		there := newEngine(t, s, umavez.Options{})
+		here := newEngine(t, newFaultStore(s, func(op string, _ int) fault {
+			return fault{after: 900 * time.Millisecond}
+		}), umavez.Options{})
+		defer closeEngine(t, there)
+		defer closeEngine(t, here)
+		op := opaque("k")
+		late := mustClaim(t, there, op)
+		if err := late.Abandon(umavez.ReasonError, nil); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		ask := func(want umavez.State) {
+			wg.Go(func() {
+				if _, rec, err := here.Claim(t.Context(), op); err != nil || rec.State != want {
+					t.Errorf("the record is %v (%v), want %v", rec.State, err, want)
+				}
+			})
+			synctest.Wait()
+		}
+		ask(umavez.Lost)
+		time.Sleep(time.Millisecond)
+		if err := s.Complete(t.Context(), late.Lease(), []byte("answer"), umavez.Retention{Retain: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		ask(umavez.Done)
+		wg.Wait()
+	})
+}

@@ -13,9 +13,10 @@ const (
 	pollLast  = 500 * time.Millisecond
 )
 
-// follow waits for a flight that somebody else carries. again: the flight is
-// over without an answer for this caller, who looks anew.
-func (e *Engine) follow(ctx context.Context, f *flight, op *Operation, until time.Duration) (rec Record, again bool, err error) {
+// follow waits for a flight that somebody else carries, on behalf of a caller
+// who came at one time and waits until another. again: the flight is over
+// without an answer for this caller, who looks anew.
+func (e *Engine) follow(ctx context.Context, f *flight, op *Operation, came, until time.Duration) (rec Record, again bool, err error) {
 	s := e.flights.shard(f.id)
 	defer e.unwatch(f)
 	s.mu.Lock()
@@ -44,7 +45,7 @@ func (e *Engine) follow(ctx context.Context, f *flight, op *Operation, until tim
 				return e.inProgress(f, op), false, nil
 			}
 		case flightOver:
-			end := f.landedFor(op)
+			end := f.landedFor(op, came)
 			s.mu.Unlock()
 			// A flight that is over does not change any more.
 			return e.landed(f, end, op)
@@ -66,7 +67,15 @@ func (e *Engine) unwatch(f *flight) {
 
 // landedFor is how a flight ended for one of those who followed it: a released
 // one sends the first of them to claim. Called with the mutex held.
-func (f *flight) landedFor(op *Operation) flightEnd {
+//
+// That a key was lost is an answer only to those who came before the claim that
+// found it so was sent. Whoever came later may have been told meanwhile, by
+// another process, that the late answer is saved after all. (What is done stays
+// done, and "running" says no more than "come again".)
+func (f *flight) landedFor(op *Operation, came time.Duration) flightEnd {
+	if f.end == endAnswered && f.rec.State == Lost && f.sent < came {
+		return endRetry
+	}
 	if f.end != endReleased {
 		return f.end
 	}
