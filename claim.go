@@ -109,7 +109,8 @@ func (e *Engine) claimDetached(ctx context.Context, f *flight, op Operation, req
 			call.done <- w
 			return
 		}
-		// Nobody waits for it any more.
+		// Nobody waits for it any more, but for Close.
+		defer e.gate.leave()
 		if w.acquired {
 			a := e.newAttempt(detached, f, &op, req.Attempt, w)
 			e.flights.run(f, a)
@@ -125,7 +126,9 @@ func (e *Engine) claimDetached(ctx context.Context, f *flight, op Operation, req
 	case w = <-call.done:
 		return w, false
 	case <-ctx.Done():
+		e.gate.again()
 		if call.settled.Swap(true) {
+			e.gate.leave()
 			return <-call.done, false // it was answered at the same moment
 		}
 		return won{}, true

@@ -135,7 +135,7 @@ func (e *Engine) stopAll() {
 	e.goroutines.group.Wait()
 }
 
-// gate counts the callers inside Claim, and lets no more in once closed. Every
+// gate counts the callers inside Claim, and the claims that they left behind, and lets no more in once closed. Every
 // request passes it twice, so it takes no mutex as long as it is open.
 type gate struct {
 	state atomic.Int64 // the callers inside, plus gateClosed
@@ -153,6 +153,10 @@ func (g *gate) enter() bool {
 	g.leave()
 	return false
 }
+
+// again counts one more, on behalf of somebody who is inside: what goes on when
+// that one has left.
+func (g *gate) again() { g.state.Add(1) }
 
 func (g *gate) leave() {
 	if g.state.Add(-1) != gateClosed {

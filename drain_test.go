@@ -114,3 +114,24 @@ func TestRunPurges(t *testing.T) {
 		}
 	})
 }
+
+// TestCloseWaitsForClaimsOfThoseWhoLeft: a claim whose caller has left is still
+// this engine's to clean up: Close leaves no running row that nobody runs.
+func TestCloseWaitsForClaimsOfThoseWhoLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := memstore.New(memstore.Options{})
+		s := newFaultStore(mem, func(op string, _ int) fault { return fault{after: 500 * time.Millisecond} })
+		e := newEngine(t, s, umavez.Options{})
+		ctx, leave := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer leave()
+		op := opaque("k")
+		if a, _, err := e.Claim(ctx, op); a != nil || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Claim: %v, %v", a, err)
+		}
+		closeEngine(t, e)
+		rec, err := mem.Get(t.Context(), op.Key.ID())
+		if err != nil || rec.State != umavez.Vacant {
+			t.Errorf("the record is %v (%v), want vacant", rec.State, err)
+		}
+	})
+}
