@@ -44,20 +44,20 @@ func Do[T any](ctx context.Context, e *Engine, op Operation, run func(context.Co
 	}()
 	value, err := run(a.Context())
 	returned = true
-	return finishDo(ctx, e, a, op.Key, value, err)
+	return finishDo(ctx, e, a, &op, value, err)
 }
 
 // finishDo ends the attempt as the operation's error and marks say.
-func finishDo[T any](ctx context.Context, e *Engine, a *Attempt, key Key, value T, failed error) (Result[T], error) {
+func finishDo[T any](ctx context.Context, e *Engine, a *Attempt, op *Operation, value T, failed error) (Result[T], error) {
 	result := Result[T]{Value: value}
 	mark, why := a.Mark()
 	final, isFinal := errors.AsType[*FinalError](failed)
 	switch {
-	case mark == MarkRelease, errors.Is(failed, errNotDone):
+	case mark == MarkRelease, mark == MarkNone && isNotDone(failed):
 		if err := a.Release(nil); err != nil && !errors.Is(err, ErrUnsaved) {
-			return result, errors.Join(failed, err)
+			failed = errors.Join(failed, err)
 		}
-		return result, failed
+		return result, ofThisKey(failed)
 	case mark == MarkUnknown:
 		return result, errors.Join(failed, a.Abandon(why, nil))
 	case failed != nil && !isFinal && mark == MarkNone:
@@ -85,8 +85,8 @@ func finishDo[T any](ctx context.Context, e *Engine, a *Attempt, key Key, value 
 	}
 	err = a.Complete(answer)
 	if errors.Is(err, ErrLeaseLost) {
-		// The key went to someone else: the record answers.
-		if rec, err := e.Get(context.WithoutCancel(ctx), key); err == nil {
+		// The key went to someone else: the record answers, if it is about this request.
+		if rec, err := e.Get(context.WithoutCancel(ctx), op.Key); err == nil && e.sameRequest(op, &rec) == nil {
 			return fromRecord[T](rec)
 		}
 	}
@@ -137,8 +137,6 @@ var (
 	ErrKeyExpired = errors.New("umavez: the key has expired; its answer is no longer kept")
 	// ErrNotKept: the operation happened, and its answer cannot be given again.
 	ErrNotKept = errors.New("umavez: the operation happened, and its answer was not kept")
-
-	errNotDone = errors.New("umavez: not done")
 )
 
 // FinalError is an error that is an operation's answer.
@@ -158,13 +156,38 @@ func (e *FinalError) Unwrap() error { return e.cause }
 func Final(err error) error { return &FinalError{Message: err.Error(), cause: err} }
 
 // NotDone says that err came before anything happened, and that nothing will
-// happen any more: the key is released.
+// happen any more: the key is released. It speaks of the one operation that
+// returns it: an outer one, around the call of [Do] that returned it in turn,
+// may have done something, and must say NotDone itself.
 func NotDone(err error) error { return &notDoneError{err} }
 
 type notDoneError struct{ error }
 
-func (e *notDoneError) Unwrap() error        { return e.error }
-func (e *notDoneError) Is(target error) bool { return target == errNotDone }
+func (e *notDoneError) Unwrap() error { return e.error }
+func (e *notDoneError) notDone() bool { return true }
+
+// pastError is a NotDone error that has had its effect, on its own key.
+type pastError struct{ error }
+
+func (e *pastError) Unwrap() error { return e.error }
+func (e *pastError) notDone() bool { return false }
+
+// isNotDone reports whether an operation returned NotDone.
+func isNotDone(err error) bool {
+	said, ok := errors.AsType[interface {
+		error
+		notDone() bool
+	}](err)
+	return ok && said.notDone()
+}
+
+// ofThisKey keeps what NotDone said of one key from releasing another one.
+func ofThisKey(err error) error {
+	if isNotDone(err) {
+		return &pastError{err}
+	}
+	return err
+}
 
 // InProgressError: another attempt runs, or was released a moment ago.
 type InProgressError struct{ Record Record }

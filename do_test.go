@@ -87,6 +87,19 @@ var doOutcomes = map[string]struct {
 			return ok && u.Record.Reason == umavez.ReasonTimeout
 		},
 	},
+	"marked unknown, and not done": {
+		func(ctx context.Context) (int, error) {
+			return 0, umavez.NotDone(errors.Join(errBoom, umavez.Unknown(ctx, umavez.ReasonTimeout)))
+		}, umavez.Lost,
+		func(err error) bool { return errors.Is(err, errBoom) }, nil,
+	},
+	"marked kept, and not done": {
+		func(ctx context.Context) (int, error) {
+			return 7, umavez.NotDone(errors.Join(errBoom, umavez.Keep(ctx)))
+		}, umavez.Done,
+		func(err error) bool { return errors.Is(err, errBoom) },
+		func(_ umavez.Result[int], err error) bool { _, ok := errors.AsType[*umavez.FinalError](err); return ok },
+	},
 	"the last mark wins": {
 		func(ctx context.Context) (int, error) {
 			return 7, errors.Join(umavez.Release(ctx), umavez.Unknown(ctx, "x"), umavez.Keep(ctx))
@@ -211,6 +224,54 @@ func TestMarksOutsideAnOperation(t *testing.T) {
 		}
 		if err := umavez.Keep(a.Context()); !errors.Is(err, umavez.ErrEnded) {
 			t.Errorf("Keep after the end: %v", err)
+		}
+	})
+}
+
+// TestNotDoneIsOfOneKey: an operation calls another one, which did nothing. That
+// says nothing of the outer one, unless it says so itself.
+func TestNotDoneIsOfOneKey(t *testing.T) {
+	eachStore(t, func(t *testing.T, s umavez.Store) {
+		e := newEngine(t, s, umavez.Options{})
+		defer closeEngine(t, e)
+		inner := func(ctx context.Context) error {
+			_, err := umavez.Do(ctx, e, opaque("inner"), func(context.Context) (int, error) { return 0, umavez.NotDone(errBoom) })
+			return fmt.Errorf("inner: %w", err)
+		}
+		_, err := umavez.Do(t.Context(), e, opaque("charged"), func(ctx context.Context) (int, error) { return 0, inner(ctx) })
+		if !errors.Is(err, errBoom) {
+			t.Errorf("the outer call: %v, want the inner one's error", err)
+		}
+		wantState(t, e, opaque("inner"), umavez.Vacant)
+		wantState(t, e, opaque("charged"), umavez.Lost)
+		_, _ = umavez.Do(t.Context(), e, opaque("idle"), func(ctx context.Context) (int, error) { return 0, umavez.NotDone(inner(ctx)) })
+		wantState(t, e, opaque("idle"), umavez.Vacant)
+	})
+}
+
+// TestDoLosesItsKeyToAnotherRequest: what became of the key since is not told to
+// a request that it is not about.
+func TestDoLosesItsKeyToAnotherRequest(t *testing.T) {
+	eachStore(t, func(t *testing.T, s umavez.Store) {
+		e := newEngine(t, s, umavez.Options{})
+		defer closeEngine(t, e)
+		res, err := umavez.Do(t.Context(), e, opaque("k"), func(ctx context.Context) (int, error) {
+			// As a settlement would: the key is taken away, and somebody else's now.
+			if err := s.Release(ctx, umavez.FromContext(ctx).Lease()); err != nil {
+				t.Error(err)
+			}
+			other := umavez.ClaimRequest{
+				Attempt: umavez.NewAttemptID(), Lease: time.Minute,
+				Fingerprint: umavez.Fingerprint{Recipe: 1, Sum: [32]byte{1}},
+			}
+			id := opaque("k").Key.ID()
+			if _, acquired, err := s.Claim(ctx, id, other); err != nil || !acquired {
+				t.Errorf("the other claim: %v, %v", acquired, err)
+			}
+			return 7, s.Complete(ctx, umavez.Lease{ID: id, Attempt: other.Attempt}, []byte(`{"value":8}`), umavez.Retention{Retain: time.Hour})
+		})
+		if !errors.Is(err, umavez.ErrLeaseLost) || res.Replayed {
+			t.Errorf("%+v, %v; want ErrLeaseLost and no answer of the other request", res, err)
 		}
 	})
 }

@@ -135,8 +135,9 @@ func (e *Engine) stopAll() {
 	e.goroutines.group.Wait()
 }
 
-// gate counts the callers inside Claim, and the claims that they left behind, and lets no more in once closed. Every
-// request passes it twice, so it takes no mutex as long as it is open.
+// gate counts the callers inside Claim, and the claims that they left behind,
+// and lets no more in once closed. Every request passes it twice, so it takes no
+// mutex as long as it is open.
 type gate struct {
 	state atomic.Int64 // the callers inside, plus gateClosed
 	mu    sync.Mutex
