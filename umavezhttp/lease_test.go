@@ -148,3 +148,33 @@ func TestEditedRequest(t *testing.T) {
 		t.Errorf("the key that the handler wrote: %v; ran %d times", got, runs.Load())
 	}
 }
+
+// TestR11_KeyIsAnotherRequests: the key was settled and used for another
+// request meanwhile. Its answer is not for the one that came first.
+func TestR11_KeyIsAnotherRequests(t *testing.T) {
+	store := memstore.New(memstore.Options{})
+	h := setup{store: store}.opaque(t, func(w http.ResponseWriter, r *http.Request) {
+		lease := umavez.FromContext(r.Context()).Lease()
+		if err := store.Release(t.Context(), lease); err != nil { // as the settlement would
+			t.Error(err)
+		}
+		other := umavez.ClaimRequest{
+			Attempt: umavez.NewAttemptID(), Lease: time.Minute,
+			Fingerprint: umavez.Fingerprint{Recipe: 1, Sum: [32]byte{1}},
+		}
+		if _, acquired, err := store.Claim(t.Context(), lease.ID, other); err != nil || !acquired {
+			t.Errorf("the other claim: %v, %v", acquired, err)
+		}
+		answer := umavezhttp.Answer{Status: 201, Body: []byte("theirs")}
+		theirs, err := answer.MarshalBinary()
+		if err != nil {
+			t.Error(err)
+		}
+		err = store.Complete(t.Context(), umavez.Lease{ID: lease.ID, Attempt: other.Attempt}, theirs, umavez.Retention{Retain: time.Hour})
+		if err != nil {
+			t.Error(err)
+		}
+		io.WriteString(w, "mine")
+	})
+	post(h, "k").mustRefuse(t, 409, "outcome-unknown")
+}

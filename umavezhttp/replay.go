@@ -99,7 +99,9 @@ func (c *call) elsewhere() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), recordTimeout)
 	defer cancel()
 	rec, err := c.once.eng.Get(ctx, c.key)
-	if err != nil {
+	// After a settlement the key may have gone to another request (rule F10).
+	// The handler may have changed this one, so it cannot be compared anew.
+	if err != nil || rec.Fingerprint != c.fingerprint {
 		c.refuse(problemFor(wire.CodeOutcomeUnknown))
 		return
 	}
