@@ -9,6 +9,11 @@ import (
 	"github.com/umavez/umavez"
 )
 
+// partnerWait is how long a call waits for another one on its key: long enough
+// for a machine that is busy with other things, since a call that goes on alone
+// shows no flaw.
+const partnerWait = 400 * time.Millisecond
+
 // meeting lets a call on a key wait, between reading and writing, until another
 // one has read the same; alone, for a moment only.
 func meeting() func(umavez.ID) {
@@ -25,7 +30,7 @@ func meeting() func(umavez.ID) {
 		mine := make(chan struct{})
 		waiting[id] = mine
 		mu.Unlock()
-		moment := time.NewTimer(2 * time.Millisecond)
+		moment := time.NewTimer(partnerWait)
 		defer moment.Stop()
 		select {
 		case <-mine:
