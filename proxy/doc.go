@@ -9,7 +9,8 @@
 //     look as if they were not;
 //   - forward.go and outcome.go send a protected request, and say what came of it;
 //   - transport.go, send.go, pool.go and warmth.go see to it that it is sent once,
-//     that it is known whether it was, and on which connection;
+//     that it is known whether it was, and on which connection; poolwatch.go is
+//     what becomes of connections that nobody uses;
 //   - principals.go and its neighbours find out who is calling.
 //
 // It imports the standard library, umavez, umavezhttp and internal/wire.
