@@ -48,9 +48,10 @@ func (p *problems) url(option string, text *string, schemes ...string) *url.URL 
 	}
 	u, err := url.Parse(*text)
 	switch {
-	case err != nil:
+	case err != nil && strings.Contains(*text, "://"):
 		p.addf("%s %s: %w", option, *text, withoutURL(err))
-	case !slices.Contains(schemes, u.Scheme):
+	// To url.Parse, 127.0.0.1:3000 is a path with a fault in it.
+	case err != nil || !slices.Contains(schemes, u.Scheme):
 		p.addf("%s %s: must begin with %s://", option, *text, strings.Join(schemes, ":// or "))
 	case u.Host == "":
 		p.addf("%s %s: names no host", option, *text)

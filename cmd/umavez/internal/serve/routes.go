@@ -73,6 +73,9 @@ func (s Settings) routes(c *Config, p *problems) {
 	names := map[string]bool{}
 	for _, r := range all {
 		rc := r.config(c, general, p)
+		if segment := foreignWildcard(rc.Pattern); segment != "" {
+			p.addf("--route %s: %q is not a wildcard here: write {name} for one segment, or {name...} at the end for the rest", r.Route, segment)
+		}
 		if err := register(mux, rc.Pattern); err != nil {
 			p.addf("--route %s: %w", r.Route, err)
 		} else if names[rc.HTTP.Name] {
@@ -166,6 +169,24 @@ func (p *problems) release(rt *umavezhttp.Route, option string, texts []string) 
 		}
 		rt.Release = append(rt.Release, status)
 	}
+}
+
+// foreign is a segment that is a wildcard to other routers: :id (Express,
+// Rails, Gin), * and ** (globs), *rest (Rails, Gin), <id> and <int:id> (Flask),
+// and [id] (Next.js).
+var foreign = regexp.MustCompile(`^(:.+|\*.*|<.+>|\[.+\])$`)
+
+// foreignWildcard returns the first segment of a pattern that was meant for
+// another router. ServeMux takes it literally, so the route would match nothing
+// and everything that it was to protect would pass through, unprotected and
+// without a word. Who does have such a path spells it with %3A or the like.
+func foreignWildcard(pattern string) string {
+	for segment := range strings.SplitSeq(pattern, "/") {
+		if foreign.MatchString(segment) {
+			return segment
+		}
+	}
+	return ""
 }
 
 // registered is how ServeMux names the place of the other pattern: a line of

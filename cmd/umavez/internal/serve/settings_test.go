@@ -51,7 +51,8 @@ var wrongSettings = []struct{ yaml, want string }{
 	{"", "--upstream URL is required"},
 	{"", "--principal is required: none, mtls, auth, header:NAME or jwt:ISS+SUB"},
 	{"", "--route 'POST /path' is required"},
-	{"upstream: 127.0.0.1:3000", "--upstream 127.0.0.1:3000: "},
+	{"upstream: 127.0.0.1:3000", "--upstream 127.0.0.1:3000: must begin with http:// or https:// or h2c://"},
+	{"upstream: 'http://a b'", `--upstream http://a b: invalid character " " in host name`},
 	{"upstream: ftp://a", "--upstream ftp://a: must begin with http:// or https:// or h2c://"},
 	{"upstream: http://", "--upstream http://: names no host"},
 	{"upstream: http://a:b@c", "--upstream http://a:xxxxx@c: must not hold a user or password"},
@@ -131,6 +132,11 @@ var wrongSettings = []struct{ yaml, want string }{
 	{"routes: [{route: POST /a, exclude: [cvv]}]", "--route POST /a: exclude cvv: must be a JSON pointer such as /card/cvv"},
 	{"routes: [{route: POST /a, headers: ['a b']}]", `--route POST /a: "a b" is not a header's name`},
 	{"routes: [{name: x}]", "--route : "},
+	{"route: ['POST /a/:id/refund']", `--route POST /a/:id/refund: ":id" is not a wildcard here: write {name} for one segment`},
+	{"route: ['POST /a/*']", `--route POST /a/*: "*" is not a wildcard here`},
+	{"route: ['POST /a/*rest']", `--route POST /a/*rest: "*rest" is not a wildcard here`},
+	{"route: ['POST /a/<int:id>']", `--route POST /a/<int:id>: "<int:id>" is not a wildcard here`},
+	{"routes: [{route: 'POST /a/[id]'}]", `--route POST /a/[id]: "[id]" is not a wildcard here`},
 }
 
 // TestWrongSettings: each is refused by a message that names the option and
@@ -203,6 +209,16 @@ routes:
 	}
 	if !slices.Equal(both.Methods, []string{"POST", "DELETE"}) {
 		t.Errorf("methods: %v", both.Methods)
+	}
+}
+
+// TestOwnWildcards: what is not another router's wildcard stays as it was, a
+// literal one in percent code included.
+func TestOwnWildcards(t *testing.T) {
+	for _, pattern := range []string{"POST /a/{id}/b", "/a/{rest...}", "POST /a/{$}", "POST /a/b:c", "POST /a/b*", "POST loja.example/a", "POST /a/%3Aid"} {
+		if segment := foreignWildcard(pattern); segment != "" {
+			t.Errorf("%s: %q is taken for a wildcard of another router", pattern, segment)
+		}
 	}
 }
 
