@@ -86,9 +86,16 @@ type fromHeader struct {
 func (s fromHeader) Recipe() string { return "header:" + s.name }
 
 func (s fromHeader) Principal(r *http.Request) (string, error) {
+	// The reasons are for whoever sets a gateway up and sees nothing but 401. They
+	// hold the connection's address, and nothing that the request says.
 	lines := r.Header[s.name]
-	if !isTrusted(r, s.trusted) || len(lines) != 1 || lines[0] == "" {
-		return "", umavezhttp.ErrUnauthenticated
+	switch {
+	case !isTrusted(r, s.trusted):
+		return "", fmt.Errorf("%w: it comes from %s, which is in no trusted network", umavezhttp.ErrUnauthenticated, r.RemoteAddr)
+	case len(lines) != 1:
+		return "", fmt.Errorf("%w: it has %d fields %s, want one", umavezhttp.ErrUnauthenticated, len(lines), s.name)
+	case lines[0] == "":
+		return "", fmt.Errorf("%w: %s is empty", umavezhttp.ErrUnauthenticated, s.name)
 	}
 	return umavezhttp.PrincipalOf("header", lines[0]), nil
 }

@@ -32,29 +32,29 @@ func TestF2_Header(t *testing.T) {
 	for _, c := range []struct {
 		from  string
 		users []string
-		want  bool
+		why   string // it is refused; empty: it is not
 	}{
-		{"10.1.2.3:4567", []string{"ana"}, true},
-		{"[::ffff:10.1.2.3]:4567", []string{"ana"}, true},
-		{"[fd00::1]:4567", []string{"ana"}, true},
-		{"[fd00::1%eth0]:4567", []string{"ana"}, true},
-		{"10.1.2.3:4567", []string{"ana", "bia"}, false},
-		{"10.1.2.3:4567", []string{""}, false},
-		{"10.1.2.3:4567", nil, false},
-		{"11.1.2.3:4567", []string{"ana"}, false},
-		{"[fe80::1]:4567", []string{"ana"}, false},
-		{"@", []string{"ana"}, false}, // a socket of the file system
-		{"", []string{"ana"}, false},
+		{"10.1.2.3:4567", []string{"ana"}, ""},
+		{"[::ffff:10.1.2.3]:4567", []string{"ana"}, ""},
+		{"[fd00::1]:4567", []string{"ana"}, ""},
+		{"[fd00::1%eth0]:4567", []string{"ana"}, ""},
+		{"10.1.2.3:4567", []string{"ana", "bia"}, "it has 2 fields X-User, want one"},
+		{"10.1.2.3:4567", []string{""}, "X-User is empty"},
+		{"10.1.2.3:4567", nil, "it has 0 fields X-User"},
+		{"11.1.2.3:4567", []string{"ana"}, "it comes from 11.1.2.3:4567, which is in no trusted network"},
+		{"[fe80::1]:4567", []string{"ana"}, "it comes from [fe80::1]:4567, which is in no trusted network"},
+		{"@", []string{"ana"}, "it comes from @, which is in no trusted network"}, // a socket of the file system
+		{"", []string{"ana"}, "it comes from , which is in no trusted network"},
 	} {
 		r := httptest.NewRequest("POST", "/pay", nil)
 		r.RemoteAddr = c.from
 		r.Header["X-User"] = c.users
 		r.Header.Set("X-Forwarded-For", "10.1.2.3") // says the client
 		got, err := source.Principal(r)
-		if (err == nil) != c.want || c.want && got != umavezhttp.PrincipalOf("header", "ana") {
+		if (err == nil) != (c.why == "") || err == nil && got != umavezhttp.PrincipalOf("header", "ana") {
 			t.Errorf("%q from %s: %q, %v", c.users, c.from, got, err)
 		}
-		if err != nil && !errors.Is(err, umavezhttp.ErrUnauthenticated) {
+		if err != nil && (!errors.Is(err, umavezhttp.ErrUnauthenticated) || !strings.Contains(err.Error(), c.why)) {
 			t.Errorf("%q from %s: the error is %v", c.users, c.from, err)
 		}
 	}
