@@ -41,8 +41,8 @@ var problemDetails = map[string][languages]string{
 		"A primeira requisição com esta Idempotency-Key ainda está em andamento. Envie a mesma requisição mais tarde: ela recebe a resposta da primeira.",
 	},
 	wire.CodeOutcomeUnknown: {
-		"An earlier attempt with this Idempotency-Key did not end properly, and it is not known whether the operation happened. It will not be run again. Do not repeat it under a new key before you know.",
-		"Uma tentativa anterior com esta Idempotency-Key não terminou direito, e não se sabe se a operação aconteceu. Ela não será executada de novo. Não a repita com uma nova chave antes de saber.",
+		"An attempt with this Idempotency-Key did not end properly, and it is not known whether the operation happened. It will not be run again. Do not repeat it under a new key before you know.",
+		"Uma tentativa com esta Idempotency-Key não terminou direito, e não se sabe se a operação aconteceu. Ela não será executada de novo. Não a repita com uma nova chave antes de saber.",
 	},
 	wire.CodeReplayUnavailable: {
 		"The operation with this Idempotency-Key was carried out, or its answer begun, and that answer cannot be given again. It will not be run again.",
