@@ -52,7 +52,7 @@ type report struct {
 
 func child() {
 	ctx := context.Background()
-	s, err := Open(ctx, os.Getenv(childVar), Options{})
+	s, err := Open(ctx, os.Getenv(childVar), Options{BusyTimeout: unhurried, batchTime: unhurried})
 	out := &reporter{w: os.Stdout}
 	if err != nil {
 		out.send(report{Err: err.Error()})

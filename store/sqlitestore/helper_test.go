@@ -32,9 +32,18 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
+// unhurried is how long batches may take, and wait for another process, where a
+// test does not say. A busy machine may keep a process from running for longer
+// than the defaults.
+const unhurried = time.Minute
+
 // open opens a store for a test, and closes it after.
 func open(t testing.TB, path string, o Options) *Store {
 	t.Helper()
+	if o.BusyTimeout == 0 {
+		o.BusyTimeout = unhurried
+	}
+	o.batchTime = unhurried
 	s, err := Open(t.Context(), path, o)
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	}
 	w.tx.owner = starts.Owner()
 	s := &Store{opt: o, readers: newReaders(path, o), writer: w, starts: starts}
-	s.batches = groupcommit.New(groupcommit.Config[*op]{Flush: s.writer.flush})
+	s.batches = groupcommit.New(groupcommit.Config[*op]{Flush: s.writer.flush, MaxTime: o.batchTime})
 	if err := s.sweepBy(s.writer.do(ctx)); err != nil && !isBusy(err) {
 		// Busy: whoever meets such a record will see to it.
 		return nil, errors.Join(fmt.Errorf("umavez: sqlite: release what dead processes had not started: %w", err), s.Close())

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestOddPaths(t *testing.T) {
@@ -109,7 +110,7 @@ func TestFilesAreForTheirOwner(t *testing.T) {
 
 // What the promise rests on is in force on every connection.
 func TestSettingsInForce(t *testing.T) {
-	s, _ := fresh(t)
+	s := open(t, file(t), Options{BusyTimeout: 1500 * time.Millisecond})
 	done(t, s, "k", nil)
 	check := func(who string, c *conn, busy string) {
 		t.Helper()

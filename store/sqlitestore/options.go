@@ -24,10 +24,12 @@ type Options struct {
 	// RiskSQLiteVersion. An unknown name is an error.
 	AcceptRisk []string
 
-	// For this package's tests: a decorator for every connection, and the
-	// size, in bytes, over which the write-ahead log is to be emptied.
-	wrap     func(driver.Conn) driver.Conn
-	walLimit int64
+	// For this package's tests: a decorator for every connection, the size, in
+	// bytes, over which the write-ahead log is to be emptied, and how long a
+	// batch may take.
+	wrap      func(driver.Conn) driver.Conn
+	walLimit  int64
+	batchTime time.Duration
 }
 
 // The risks that can be accepted by name.
