@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,6 +71,9 @@ type sidecar struct {
 	eng   *umavez.Engine
 	log   *logBook
 	http  *http.Client // HTTP/1.1, repeats nothing by itself
+
+	// stopped is when the sidecar's clock was stopped; nil: it runs.
+	stopped atomic.Pointer[time.Time]
 }
 
 // newSidecar starts a sidecar whose route is "POST /pay", unless change says
@@ -92,6 +96,7 @@ func newSidecar(t *testing.T, upstream string, change ...func(*Options)) *sideca
 	if s.proxy, err = New(s.eng, o); err != nil {
 		t.Fatal(err)
 	}
+	s.setClock()
 	server := o.Limits.Server(s.proxy)
 	server.ErrorLog = slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -121,10 +126,24 @@ func newSidecar(t *testing.T, upstream string, change ...func(*Options)) *sideca
 	return s
 }
 
-// trustUpstream lets connections count as warm for two seconds, which the sidecar
-// would find out by itself in four: on a busy machine the time between two
-// requests of a test may be longer than what is safe without knowing.
-func (s *sidecar) trustUpstream() { s.proxy.transport.pool.warmth.stayedOpen() }
+// setClock makes the sidecar's clock one that can be stopped.
+func (s *sidecar) setClock() {
+	now := func() time.Time {
+		if at := s.stopped.Load(); at != nil {
+			return *at
+		}
+		return wallClock()
+	}
+	tr := s.proxy.transport
+	s.proxy.now, tr.now, tr.pool.now, tr.pool.warmth.now = now, now, now, now
+}
+
+// keepWarm stops the clock by which connections grow cold: on a busy machine the
+// time between two requests of a test may be longer than they count as warm.
+func (s *sidecar) keepWarm() {
+	at := wallClock()
+	s.stopped.Store(&at)
+}
 
 // logBook keeps what was logged.
 type logBook struct {

@@ -36,7 +36,7 @@ func TestP1_NeverSentTwice(t *testing.T) {
 				if got := s.pay("warm-up", body); got.status != http.StatusCreated {
 					t.Fatalf("the warm-up got %v", got)
 				}
-				s.trustUpstream()
+				s.keepWarm()
 				got := s.pay("k1", body, "Drop", "yes")
 				if got.status != http.StatusBadGateway || got.code() != wire.CodeOutcomeUnknown {
 					t.Errorf("got %v, want 502 outcome-unknown", got)
@@ -67,7 +67,7 @@ func TestP1_NotEnrolled(t *testing.T) {
 			up := dropping(t, protocol, book)
 			s := newSidecar(t, up.url)
 			s.send("POST", "/other", body, keyName, "warm-up")
-			s.trustUpstream()
+			s.keepWarm()
 			got := s.send("POST", "/other", body, keyName, "k1", "Drop", "yes")
 			if got.status != http.StatusBadGateway || got.code() != "" {
 				t.Errorf("%s: got %v, want a plain 502", protocol, got)

@@ -109,7 +109,7 @@ func TestP1_OverTLS(t *testing.T) {
 		trusting := func(o *Options) { o.UpstreamTLS = &tls.Config{RootCAs: roots, ServerName: "sidecar"} }
 		for _, body := range []string{"", "corpo"} {
 			s := newSidecar(t, up.url, trusting)
-			s.trustUpstream()
+			s.keepWarm()
 			before := up.accepted()
 			for _, key := range []string{"k1", "k1", "k2"} {
 				if got := s.pay(key+body, body); got.status != http.StatusCreated {
