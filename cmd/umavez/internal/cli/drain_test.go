@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -177,11 +178,24 @@ func TestDrainWaitsForOperationsWithoutAClient(t *testing.T) {
 	t.Parallel()
 	b, store := newBank(t, true), sqliteFile(t)
 	p := start(t, protect(b, store)...)
-	client := &http.Client{Transport: &http.Transport{}, Timeout: 300 * time.Millisecond}
-	if a, err := post(client, p.URL+"/pagamentos", "k", `1`); err == nil {
-		t.Fatalf("the client was answered: %+v", a)
+	ctx, hangUp := context.WithCancel(t.Context())
+	defer hangUp()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL+"/pagamentos", strings.NewReader(`1`))
+	if err != nil {
+		t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", "k")
+	left := make(chan error, 1)
+	go func() {
+		_, err := do(http.DefaultClient, req)
+		left <- err
+	}()
 	<-b.entered
+	hangUp()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Fatalf("the client was answered, or got %v", err)
+	}
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
