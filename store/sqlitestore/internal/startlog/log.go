@@ -5,6 +5,8 @@ package startlog
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -23,8 +25,9 @@ type Owner [16]byte
 
 const (
 	infix    = "-start-"           // between the database's name and the owner's
-	magic    = "umavez starts 1\n" // then the boot id, then zeros up to slots
+	magic    = "umavez starts 2\n" // then the boot id, the place, and zeros up to slots
 	slotsAt  = 64
+	placeLen = 12
 	slotSize = len(umavez.AttemptID{}) // a divisor of the page size: no slot lies in two pages
 )
 
@@ -57,9 +60,11 @@ func Open(database string) (*Log, error) {
 		// Somebody who sweeps may have seen the file before it was locked, and
 		// have taken it for a dead one's. Then another name is tried.
 		if locked(l.file) && stillThere(l.file, l.path) {
-			header := make([]byte, slotsAt)
-			copy(header[copy(header, magic):], boot)
-			if _, err := l.file.WriteAt(header, 0); err != nil {
+			header, err := head(l.file, database, boot)
+			if err == nil {
+				_, err = l.file.WriteAt(header, 0)
+			}
+			if err != nil {
 				return nil, errors.Join(fmt.Errorf("umavez: start log: %w", err), l.file.Close(), os.Remove(l.path))
 			}
 			return l, nil
@@ -67,6 +72,43 @@ func Open(database string) (*Log, error) {
 		_ = l.file.Close()
 		_ = os.Remove(l.path)
 	}
+}
+
+// head is what stands before the slots: this run of the kernel, and the place
+// of the log.
+//
+// The place is the identity of the two files, the log and its database. Whoever
+// copies a folder while it is in use may get a log of before a start and a
+// database of after it, and such a log must not say that nothing had started. A
+// copy lies in other files, and so knows nothing.
+func head(log *os.File, database string, boot []byte) ([]byte, error) {
+	var place []byte
+	info, err := log.Stat()
+	if err != nil {
+		return nil, err
+	}
+	for _, info := range []os.FileInfo{info, statOf(database)} {
+		var inode uint64
+		if info != nil {
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				inode = st.Ino
+			}
+		}
+		place = binary.BigEndian.AppendUint64(place, inode)
+	}
+	sum := sha256.Sum256(place)
+	header := append([]byte(magic), boot...)
+	header = append(header, sum[:placeLen]...)
+	return append(header, make([]byte, slotsAt-len(header))...), nil
+}
+
+// statOf is nil for a file that is not there.
+func statOf(path string) os.FileInfo {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	return info
 }
 
 // Owner names the log.
@@ -170,7 +212,7 @@ func sweep(database, name string, visit func(*Dead) error) error {
 	if !locked(d.file) || !stillThere(d.file, d.path) {
 		return nil
 	}
-	if err := d.read(); err != nil {
+	if err := d.read(database); err != nil {
 		return err
 	}
 	if err := visit(d); err != nil {
@@ -183,9 +225,9 @@ func sweep(database, name string, visit func(*Dead) error) error {
 // so never will.
 func (d *Dead) NeverStarted(a umavez.AttemptID) bool { return d.known && !d.started[a] }
 
-// read takes in the log. One of another boot, or one without a whole header,
-// knows nothing: its last writes may be gone.
-func (d *Dead) read() error {
+// read takes in the log. One of another boot, a copy, or one without a whole
+// header knows nothing: its last writes may be gone.
+func (d *Dead) read(database string) error {
 	boot, err := bootID()
 	if err != nil {
 		return fmt.Errorf("umavez: start log: %w", err)
@@ -194,8 +236,11 @@ func (d *Dead) read() error {
 	if err != nil {
 		return fmt.Errorf("umavez: start log: %w", err)
 	}
-	want := append([]byte(magic), boot...)
-	if len(content) < slotsAt || !bytes.HasPrefix(content, want) {
+	want, err := head(d.file, database, boot)
+	if err != nil {
+		return fmt.Errorf("umavez: start log: %w", err)
+	}
+	if !bytes.HasPrefix(content, want) {
 		return nil
 	}
 	d.known, d.started = true, make(map[umavez.AttemptID]bool)
@@ -226,7 +271,7 @@ func bootID() ([]byte, error) {
 		return nil, err
 	}
 	b = bytes.TrimSpace(b)
-	if len(b) == 0 || len(b) > slotsAt-len(magic) {
+	if len(b) == 0 || len(b) > slotsAt-len(magic)-placeLen {
 		return nil, fmt.Errorf("boot id of %d bytes", len(b))
 	}
 	return b, nil

@@ -163,3 +163,41 @@ func TestSweepKeepsWhatFailed(t *testing.T) {
 		t.Errorf("%d logs after a failed visit, want 1", len(dead))
 	}
 }
+
+// TestCopyKnowsNothing: a copy of the folder may hold the log of before a start
+// beside the database of after it. It must not make a started operation one
+// that never ran.
+func TestCopyKnowsNothing(t *testing.T) {
+	original, elsewhere := filepath.Join(t.TempDir(), "x.db"), filepath.Join(t.TempDir(), "x.db")
+	for _, database := range []string{original, elsewhere} {
+		if err := os.WriteFile(database, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := Open(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(l.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(strings.Replace(l.path, original, elsewhere, 1), before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := umavez.AttemptID{1}
+	if err := l.Started(a); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dead := sweepAll(t, elsewhere)
+	if len(dead) != 1 || dead[0].NeverStarted(a) || dead[0].NeverStarted(umavez.AttemptID{2}) {
+		t.Errorf("the copy: %+v, want one that knows nothing", dead)
+	}
+	dead = sweepAll(t, original)
+	if len(dead) != 1 || dead[0].NeverStarted(a) || !dead[0].NeverStarted(umavez.AttemptID{2}) {
+		t.Errorf("the original: %+v, want one that knows", dead)
+	}
+}
