@@ -151,6 +151,7 @@ func TestHelp(t *testing.T) {
 	for _, want := range []string{
 		"--upstream=URL", "--principal=KIND", "$UMAVEZ_TRUSTED_PROXY", "(default 15s)", "(default 24h)", "(default 720h)", "(default 5m)", "(default 25s)",
 		"(default 127.0.0.1:8081)", "(default 127.0.0.1:9091)", "(default sqlite:umavez.db)", "single-process",
+		"beside those that say so by definition", "docs/serve.md",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("serve --help lacks %q:\n%s", want, stdout)

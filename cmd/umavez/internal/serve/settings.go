@@ -8,7 +8,7 @@ package serve
 // upper case behind UMAVEZ_, with _ for -.
 type Settings struct {
 	Upstream *string  `yaml:"upstream" placeholder:"URL" help:"Where requests go: http://, https:// or h2c://HOST:PORT."`
-	Route    []string `yaml:"route" sep:";" placeholder:"'POST /path'" help:"A route to protect, as a Go ServeMux pattern; repeatable. Routes not named pass straight through."`
+	Route    []string `yaml:"route" sep:";" placeholder:"'POST /path'" help:"A route to protect, as a Go ServeMux pattern, with {name} for a segment that varies; repeatable. Routes not named pass straight through."`
 
 	Principal    *string  `yaml:"principal" placeholder:"KIND" help:"Who the caller is: none, mtls, auth, header:NAME or jwt:ISS+SUB (ISS: iss, or the one issuer that is accepted; SUB: the claim that names the caller). Required: two callers' equal keys are two keys."`
 	TrustedProxy []string `yaml:"trusted-proxy" placeholder:"CIDR" help:"Networks of the proxies in front: X-Forwarded-* and header:NAME are believed from there alone."`
@@ -28,7 +28,7 @@ type Settings struct {
 	MaxRun    *Duration `yaml:"max-run" placeholder:"DURATION" help:"The longest that an attempt may run (default ${maxrun})."`
 	Drain     *Duration `yaml:"drain" placeholder:"DURATION" help:"How long running operations may go on after SIGTERM (default ${drain})."`
 
-	Release    []string `yaml:"release" placeholder:"STATUS" help:"Statuses of upstream that mean that nothing was done, in place of the built-in list; or none."`
+	Release    []string `yaml:"release" placeholder:"STATUS" help:"Further statuses of upstream, 400 to 599, that mean that nothing was done, beside those that say so by definition (401, 403, 429 ...); or none: not even those."`
 	CORS       []string `yaml:"cors" name:"cors" placeholder:"ORIGIN" help:"Origins that browsers may call protected routes from."`
 	IgnoreCase *bool    `yaml:"ignore-case" help:"Match routes without regard to case."`
 
@@ -72,5 +72,5 @@ type Settings struct {
 // ConfigFlag names the settings file. It is the one setting that the file
 // itself cannot hold.
 type ConfigFlag struct {
-	Config string `placeholder:"FILE" help:"A YAML file with the same settings. Flags win over variables, variables over the file."`
+	Config string `placeholder:"FILE" help:"A YAML file with the same settings, and with those of single routes, such as required: docs/serve.md has them all. Flags win over variables, variables over the file."`
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -78,7 +79,9 @@ func yamlError(path string, err error) error {
 	}
 	var ye yaml.Error
 	if errors.As(err, &ye) && ye.GetToken() != nil {
-		return usagef("%s:%d: %s", path, ye.GetToken().Position.Line, ye.GetMessage())
+		// Lists are the one thing that the command line spells in another way.
+		msg := strings.Replace(ye.GetMessage(), "where sequence is expected", "where a list is expected: write [ ] around it", 1)
+		return usagef("%s:%d: %s", path, ye.GetToken().Position.Line, msg)
 	}
 	return usagef("%s: %w", path, err)
 }

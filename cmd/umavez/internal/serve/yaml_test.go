@@ -2,8 +2,6 @@ package serve
 
 import (
 	"errors"
-	"os"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +19,9 @@ func TestFileErrorsNameTheLine(t *testing.T) {
 		"duration, no unit":   {"lease: 15\n", `1: "15" is not a duration such as 15s or 2m`},
 		"duration is a list":  {"lease: [1s]\n", `1: "[" is not a duration such as 15s or 2m`},
 		"duration in a route": {"routes:\n  - route: POST /a\n    wait: 5\n", `3: "5" is not a duration such as 15s or 2m`},
-		"no list":             {"upstream: http://a\ncors: https://a\n", `2: string was used where sequence is expected`},
+		"no list":             {"upstream: http://a\ncors: https://a\n", `2: string was used where a list is expected: write [ ] around it`},
+		"a number, no list":   {"release: 503\n", `1: int was used where a list is expected: write [ ] around it`},
+		"no list in a route":  {"routes:\n  - route: POST /a\n    release: none\n", `3: string was used where a list is expected: write [ ] around it`},
 		"no truth":            {"ignore-case: perhaps\n", `1: cannot unmarshal string into Go struct field Settings.IgnoreCase of type bool`},
 		"no mapping":          {"- a\n", `1: sequence was used where mapping is expected`},
 		"broken":              {"upstream: \"http\n", `1: could not find end character of double-quoted text`},
@@ -79,38 +79,4 @@ func TestUpperSourceWins(t *testing.T) {
 	case *got.Listen != "127.0.0.1:2" || time.Duration(*got.Retain) != 2*time.Second || got.Release[0] != "404":
 		t.Errorf("what no flag sets was not taken from the file: %+v", got)
 	}
-}
-
-// TestDocumentedFile: every field of the settings can be written in the file.
-func TestDocumentedFile(t *testing.T) {
-	text, err := os.ReadFile("testdata/umavez.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := parseYAML(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range unset(s) {
-		t.Errorf("testdata/umavez.yaml does not show %s", name)
-	}
-}
-
-// unset names the fields of the settings that are nil, those inside included.
-func unset(s Settings) []string {
-	names := unsetIn(reflect.ValueOf(s))
-	if s.Limits != nil {
-		names = append(names, unsetIn(reflect.ValueOf(*s.Limits))...)
-	}
-	return names
-}
-
-func unsetIn(v reflect.Value) []string {
-	var names []string
-	for i := range v.NumField() {
-		if v.Field(i).IsNil() {
-			names = append(names, v.Type().Name()+"."+v.Type().Field(i).Name)
-		}
-	}
-	return names
 }
