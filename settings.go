@@ -47,7 +47,8 @@ type RecipeError struct {
 // Error names both recipes and the way out.
 func (e *RecipeError) Error() string {
 	return fmt.Sprintf("umavez: namespace %q scopes its keys by %q, this process by %q; "+
-		"every running key would become a new key. To change it on purpose: umavez namespace accept --reason",
+		"every running key would become a new key. To change it on purpose: umavez namespace accept --reason TEXT, "+
+		"with the --principal, --namespace and --store of this process",
 		e.Namespace, e.Kept, e.Used)
 }
 
