@@ -115,6 +115,9 @@ func (a *Attempt) hasEnded() bool {
 // Lease names the attempt's hold on its record.
 func (a *Attempt) Lease() Lease { return a.lease }
 
+// Retention is how long the attempt's answer stands once it is completed.
+func (a *Attempt) Retention() Retention { return a.retention }
+
 // Complete saves the answer. nil: the store has acknowledged it. ErrUnsaved: it
 // goes on in the background, and the caller may answer "unsaved". ErrLeaseLost:
 // the key went to someone else; the record answers.

@@ -3,8 +3,6 @@ package umavez
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 )
 
 // UnfinishedError tells what Close left behind when its context ended.
@@ -133,105 +131,4 @@ func (e *Engine) stopAll() {
 	}
 	e.keeper.mu.Unlock()
 	e.goroutines.group.Wait()
-}
-
-// gate counts the callers inside Claim, and the claims that they left behind,
-// and lets no more in once closed. Every request passes it twice, so it takes no
-// mutex as long as it is open.
-type gate struct {
-	state atomic.Int64 // the callers inside, plus gateClosed
-	mu    sync.Mutex
-	idle  chan struct{} // closed when the last caller leaves; nil until someone waits
-}
-
-// gateClosed is far more than there can be callers.
-const gateClosed = 1 << 40
-
-func (g *gate) enter() bool {
-	if g.state.Add(1) < gateClosed {
-		return true
-	}
-	g.leave()
-	return false
-}
-
-// again counts one more, on behalf of somebody who is inside: what goes on when
-// that one has left.
-func (g *gate) again() { g.state.Add(1) }
-
-func (g *gate) leave() {
-	if g.state.Add(-1) != gateClosed {
-		return
-	}
-	// Whoever waits has looked at the count under the mutex, so is there by now
-	// or will see that nobody is left.
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.idle != nil {
-		close(g.idle)
-		g.idle = nil
-	}
-}
-
-func (g *gate) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.state.Load() < gateClosed {
-		g.state.Add(gateClosed)
-	}
-}
-
-// whenIdle returns a channel that is closed when the last caller has left a
-// closed gate, or nil when nobody is inside.
-func (g *gate) whenIdle() <-chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.state.Load() == gateClosed {
-		return nil
-	}
-	if g.idle == nil {
-		g.idle = make(chan struct{})
-	}
-	return g.idle
-}
-
-// goroutines is every goroutine of an engine. Once stopped it starts no more,
-// so that waiting for the rest has an end.
-type goroutines struct {
-	mu      sync.Mutex
-	stopped bool
-	group   sync.WaitGroup
-}
-
-// start runs f on a goroutine of its own, unless the engine has stopped.
-func (g *goroutines) start(f func()) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.stopped {
-		return false
-	}
-	g.group.Go(f)
-	return true
-}
-
-// run runs f here, as one of the engine's goroutines.
-func (g *goroutines) run(f func()) {
-	g.mu.Lock()
-	if g.stopped {
-		g.mu.Unlock()
-		return
-	}
-	g.group.Add(1)
-	g.mu.Unlock()
-	defer g.group.Done()
-	f()
-}
-
-func (g *goroutines) stop(stop chan struct{}) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.stopped {
-		g.stopped = true
-		close(stop)
-	}
 }
