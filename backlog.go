@@ -118,7 +118,7 @@ type backlog struct {
 	jobs    []*job // waiting for their next try
 	count   int    // all jobs, also those being tried
 	running bool
-	idle    chan struct{} // closed when count falls to 0; nil until someone waits
+	idle    signal // count has fallen to 0
 
 	// Every claim asks for these two, without the mutex: a claim more or less
 	// does not matter to what they bound.
@@ -227,8 +227,7 @@ func (b *backlog) done(kind jobKind, size int64) {
 	if kind == jobRelease {
 		b.releases.Add(-1)
 	}
-	if b.count == 0 && b.idle != nil {
-		close(b.idle)
-		b.idle = nil
+	if b.count == 0 {
+		b.idle.wake()
 	}
 }

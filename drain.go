@@ -70,10 +70,7 @@ func (k *keeper) whenIdle() <-chan struct{} {
 	if len(k.heap) == 0 {
 		return nil
 	}
-	if k.idle == nil {
-		k.idle = make(chan struct{})
-	}
-	return k.idle
+	return k.idle.wait()
 }
 
 func (b *backlog) whenIdle() <-chan struct{} {
@@ -82,10 +79,7 @@ func (b *backlog) whenIdle() <-chan struct{} {
 	if b.count == 0 {
 		return nil
 	}
-	if b.idle == nil {
-		b.idle = make(chan struct{})
-	}
-	return b.idle
+	return b.idle.wait()
 }
 
 // unfinished lists what is left, or returns nil.

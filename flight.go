@@ -18,8 +18,8 @@ type flight struct {
 	err     error    // what the claim failed with; when over
 	joined  bool     // somebody followed it
 	waiters int
-	watched bool          // a goroutine asks the store after it
-	changed chan struct{} // closed at the next change; nil until someone waits
+	watched bool // a goroutine asks the store after it
+	changed signal
 	// when over:
 	end   flightEnd
 	baton bool          // of a released flight, one waiter has gone to claim
@@ -96,22 +96,6 @@ func (t *flights) recycle(f *flight) {
 	flightPool.Put(f)
 }
 
-// wake tells those who wait that something changed. Called with the mutex held.
-func (f *flight) wake() {
-	if f.changed != nil {
-		close(f.changed)
-		f.changed = nil
-	}
-}
-
-// wait returns the channel that the next change closes. Called with the mutex held.
-func (f *flight) wait() <-chan struct{} {
-	if f.changed == nil {
-		f.changed = make(chan struct{})
-	}
-	return f.changed
-}
-
 // run says that an attempt of this process is running. A flight that is over
 // already stays so.
 func (t *flights) run(f *flight, a *Attempt) { t.fly(f, a, nil) }
@@ -127,7 +111,7 @@ func (t *flights) fly(f *flight, a *Attempt, rec *Record) {
 		return
 	}
 	f.phase, f.attempt, f.rec = flightRunning, a, rec
-	f.wake()
+	f.changed.wake()
 }
 
 // running is the record of a running flight. Called with the mutex held.
@@ -161,5 +145,5 @@ func (s *flightShard) land(f *flight, end flightEnd, rec Record, err error) {
 		kept := rec
 		f.rec = &kept
 	}
-	f.wake()
+	f.changed.wake()
 }

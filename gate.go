@@ -11,7 +11,7 @@ import (
 type gate struct {
 	state atomic.Int64 // the callers inside, plus gateClosed
 	mu    sync.Mutex
-	idle  chan struct{} // closed when the last caller leaves; nil until someone waits
+	idle  signal // the last caller has left
 }
 
 // gateClosed is far more than there can be callers.
@@ -37,10 +37,7 @@ func (g *gate) leave() {
 	// or will see that nobody is left.
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.idle != nil {
-		close(g.idle)
-		g.idle = nil
-	}
+	g.idle.wake()
 }
 
 func (g *gate) close() {
@@ -59,8 +56,5 @@ func (g *gate) whenIdle() <-chan struct{} {
 	if g.state.Load() == gateClosed {
 		return nil
 	}
-	if g.idle == nil {
-		g.idle = make(chan struct{})
-	}
-	return g.idle
+	return g.idle.wait()
 }

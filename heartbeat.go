@@ -41,7 +41,7 @@ type keeper struct {
 	timer *time.Timer
 	armed time.Duration // when the timer fires next; 0: it is not armed
 	slots chan struct{}
-	idle  chan struct{} // closed when the heap empties; nil until someone waits
+	idle  signal // the heap has emptied
 }
 
 // add starts an attempt's heartbeat.
@@ -61,9 +61,8 @@ func (k *keeper) remove(a *Attempt) {
 		return
 	}
 	heap.Remove(&k.heap, a.beat.index-1)
-	if len(k.heap) == 0 && k.idle != nil {
-		close(k.idle)
-		k.idle = nil
+	if len(k.heap) == 0 {
+		k.idle.wake()
 	}
 }
 

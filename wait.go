@@ -24,7 +24,7 @@ func (e *Engine) follow(ctx context.Context, f *flight, op *Operation, came, unt
 		switch f.phase {
 		case flightClaiming:
 			// Not counted as waiting: a claim ends by its own timeout.
-			changed := f.wait()
+			changed := f.changed.wait()
 			s.mu.Unlock()
 			select {
 			case <-changed:
@@ -127,7 +127,7 @@ func (e *Engine) waitRunning(ctx context.Context, f *flight, op *Operation, unti
 	if f.attempt == nil && !f.watched {
 		f.watched = e.goroutines.start(func() { e.watch(f) })
 	}
-	changed := f.wait()
+	changed := f.changed.wait()
 	s.mu.Unlock()
 	defer func() {
 		e.waiters.Add(-1)
