@@ -59,6 +59,12 @@ func create(path string) error {
 		if !info.Mode().IsRegular() {
 			return fmt.Errorf("%w: %q is not a regular file", ErrPath, path)
 		}
+		if n := names(info); n > 1 {
+			// The write-ahead log lies beside the name that was opened: under two
+			// names there would be two, and two processes that do not see each
+			// other's claims.
+			return fmt.Errorf("%w: %q has %d names (hard links): remove the others, or copy the file", ErrPath, path, n)
+		}
 		return nil
 	}
 	if err != nil {
