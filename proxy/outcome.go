@@ -66,7 +66,7 @@ func (f *forwarder) mark(r *http.Request, err error) {
 func (f *forwarder) answer(w http.ResponseWriter, r *http.Request, res *http.Response) {
 	f.stated(r, res)
 	f.begin(w, res)
-	if isStream(res.Header) {
+	if wire.IsStream(res.Header.Get("Content-Type")) {
 		f.stream(w, r, res)
 		return
 	}

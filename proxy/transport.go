@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/umavez/umavez/internal/wire"
 )
 
 // transport sends each request to the upstream at most once, whatever happens.
@@ -132,7 +135,7 @@ func (t *transport) try(req *http.Request) (*http.Response, *SendError) {
 		cancel(errAnswerEnded)
 		t.pool.giveBack(c)
 	}
-	if rwc, ok := res.Body.(readWriteCloser); ok && isUpgraded(res) {
+	if rwc, ok := res.Body.(io.ReadWriteCloser); ok && isUpgraded(res) {
 		res.Body = newTunnelBody(rwc, t.limits.StreamIdle, done)
 		return res, nil
 	}
@@ -144,7 +147,7 @@ var errAnswerEnded = errors.New("umavez: the answer has ended")
 
 // pause is how long an answer's body may be silent.
 func (t *transport) pause(res *http.Response) time.Duration {
-	if isStream(res.Header) {
+	if wire.IsStream(res.Header.Get("Content-Type")) {
 		return t.limits.StreamIdle
 	}
 	return t.limits.AnswerBody

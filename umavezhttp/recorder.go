@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/internal/wire"
 )
 
 // recorder is the ResponseWriter that a protected handler gets (in one of the
@@ -141,7 +142,7 @@ func (rec *recording) writeHeader(code int) {
 		// Cut to their length, so that a later Add does not write into them.
 		rec.fields = append(rec.fields, field{name, values[:len(values):len(values)]})
 	}
-	if code == http.StatusSwitchingProtocols || endless(valueOf(rec.fields, "Content-Type")) {
+	if code == http.StatusSwitchingProtocols || wire.IsStream(valueOf(rec.fields, "Content-Type")) {
 		rec.switchOver()
 	}
 }

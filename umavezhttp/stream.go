@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/umavez/umavez"
 )
@@ -13,17 +12,6 @@ import (
 // This file is rule R9: answers that go out before they are complete, because
 // the handler flushes, because they are over the cap, or because they have no
 // end that anybody could wait for.
-
-// endless reports whether answers of this Content-Type go on for as long as the
-// client listens.
-func endless(contentType string) bool {
-	media, _, _ := strings.Cut(contentType, ";")
-	switch media = strings.ToLower(strings.TrimSpace(media)); media {
-	case "text/event-stream", "multipart/x-mixed-replace", "application/grpc":
-		return true
-	}
-	return strings.HasPrefix(media, "application/grpc+") || strings.HasPrefix(media, "application/grpc-web")
-}
 
 // goLive sends what is on the tape, and lets what follows through as it comes.
 // Before the first byte, the store notes what is known of the answer by then,
