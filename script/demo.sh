@@ -25,7 +25,7 @@ trap 'exit 0' INT TERM
 
 # address LOG: waits until the program that writes LOG says where it listens.
 address() {
-	for _ in {1..100}; do
+	for _ in {1..600}; do # a busy machine is slow, and only a failure waits to the end
 		if grep -q '^[a-z]*: listening on http://' "$1"; then
 			sed -n 's|^[a-z]*: listening on http://\([^ ]*\).*|\1|p' "$1" | tail -n 1
 			return
