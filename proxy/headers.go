@@ -38,6 +38,28 @@ func removeHopByHop(h http.Header) {
 	}
 }
 
+// endToEnd strikes the headers that are ours out of Connection. A header that is
+// named there is removed on the way, so a client could otherwise take from the
+// upstream what the sidecar says: where the request came from, who sent it, and
+// its key.
+func endToEnd(h http.Header, ours func(name string) bool) {
+	lines := h["Connection"]
+	for i, line := range lines {
+		kept := make([]string, 0, 4)
+		for option := range strings.SplitSeq(line, ",") {
+			if !ours(textproto.CanonicalMIMEHeaderKey(textproto.TrimString(option))) {
+				kept = append(kept, option)
+			}
+		}
+		lines[i] = strings.Join(kept, ",")
+	}
+}
+
+// isForwarding reports whether a header says where a request came from.
+func isForwarding(name string) bool {
+	return strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" || name == "X-Real-Ip"
+}
+
 // setForwarded tells the upstream where the request came from. What a trusted
 // proxy in front says is kept and added to. What anybody else says is replaced,
 // the headers of other conventions included: the upstream may believe them,
@@ -45,7 +67,7 @@ func removeHopByHop(h http.Header) {
 func setForwarded(out http.Header, in *http.Request, trusted []netip.Prefix) {
 	if !isTrusted(in, trusted) {
 		for name := range out {
-			if strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" || name == "X-Real-Ip" {
+			if isForwarding(name) {
 				delete(out, name)
 			}
 		}

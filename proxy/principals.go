@@ -102,6 +102,7 @@ func (s fromHeader) Principal(r *http.Request) (string, error) {
 
 // Scrub implements [Scrubber].
 func (s fromHeader) Scrub(r *http.Request) {
+	endToEnd(r.Header, func(name string) bool { return name == s.name })
 	if !isTrusted(r, s.trusted) {
 		r.Header.Del(s.name)
 	}

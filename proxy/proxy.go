@@ -201,6 +201,7 @@ func (p *Proxy) arrive(w http.ResponseWriter, in *http.Request) *http.Request {
 	for _, name := range ownAnswerHeaders {
 		delete(r.Header, name)
 	}
+	endToEnd(r.Header, func(name string) bool { return isForwarding(name) || slices.Contains(p.keys, name) })
 	if s, ok := p.source.(Scrubber); ok {
 		s.Scrub(r)
 	}
