@@ -46,7 +46,7 @@ func AuthRequest(o AuthOptions) (Source, error) {
 	if o.Header == "" {
 		o.Header = "X-Auth-Request-User"
 	}
-	if !isToken(o.Header) {
+	if !wire.IsToken(o.Header) {
 		return nil, fmt.Errorf("umavez: %q is no header name", o.Header)
 	}
 	if o.Timeout <= 0 {

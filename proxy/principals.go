@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/textproto"
 
+	"github.com/umavez/umavez/internal/wire"
 	"github.com/umavez/umavez/umavezhttp"
 )
 
@@ -68,7 +69,7 @@ func (noPrincipal) Principal(r *http.Request) (string, error) { return umavezhtt
 //
 // A gateway must replace the header, not add to it: two lines are refused.
 func FromHeader(name string, trusted []netip.Prefix) (Source, error) {
-	if !isToken(name) {
+	if !wire.IsToken(name) {
 		return nil, fmt.Errorf("umavez: %q is no header name", name)
 	}
 	if len(trusted) == 0 {
@@ -135,26 +136,4 @@ func peerOf(r *http.Request) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	return addr.Unmap().WithZone(""), true
-}
-
-// isToken reports whether s is a token of RFC 9110, 5.6.2: the form of header names.
-func isToken(s string) bool {
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c > 0x20 && c < 0x7f && !isSeparator(c):
-		default:
-			return false
-		}
-	}
-	return s != ""
-}
-
-func isSeparator(c byte) bool {
-	switch c {
-	case '"', '(', ')', ',', '/', ':', ';', '<', '=', '>', '?', '@', '[', '\\', ']', '{', '}':
-		return true
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package umavezhttp
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -19,8 +20,8 @@ var testKey = [32]byte{1, 2, 3}
 
 // limits are the defaults, which most tests do not care about.
 func limits(opt fingerprintOptions) fingerprintOptions {
-	opt.MaxDecoded = orDefault(opt.MaxDecoded, defaultMaxBody)
-	opt.MaxRatio = orDefault(opt.MaxRatio, defaultMaxRatio)
+	opt.MaxDecoded = cmp.Or(opt.MaxDecoded, defaultMaxBody)
+	opt.MaxRatio = cmp.Or(opt.MaxRatio, defaultMaxRatio)
 	return opt
 }
 

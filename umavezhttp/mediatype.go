@@ -1,6 +1,10 @@
 package umavezhttp
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/umavez/umavez/internal/wire"
+)
 
 // mediaType is what of a request's Content-Type counts: type and charset. Other
 // parameters do not, above all not a multipart boundary, which clients draw
@@ -30,7 +34,7 @@ func parseMediaType(lines []string) mediaType {
 	media, params, _ := strings.Cut(lines[0], ";")
 	m := mediaType{media: strings.Trim(media, " \t")}
 	major, minor, ok := strings.Cut(m.media, "/")
-	if !ok || !isToken(major) || !isToken(minor) {
+	if !ok || !wire.IsToken(major) || !wire.IsToken(minor) {
 		return misread
 	}
 	for params != "" {
@@ -67,7 +71,7 @@ func nextParameter(s string) (name, value, rest string, ok bool) {
 		return "", "", s[1:], true
 	}
 	name, s, ok = strings.Cut(s, "=")
-	if !ok || !isToken(name) {
+	if !ok || !wire.IsToken(name) {
 		return "", "", "", false
 	}
 	if strings.HasPrefix(s, `"`) {
@@ -83,7 +87,7 @@ func nextParameter(s string) (name, value, rest string, ok bool) {
 	}
 	value, rest, _ = strings.Cut(s, ";")
 	value = strings.TrimRight(value, " \t")
-	return name, value, rest, isToken(value)
+	return name, value, rest, wire.IsToken(value)
 }
 
 // append adds what counts to a message.

@@ -7,6 +7,8 @@ import (
 	"mime"
 	"slices"
 	"strings"
+
+	"github.com/umavez/umavez/internal/wire"
 )
 
 // maxMIMEHeaders is how many header lines a part may have; clients send two or
@@ -39,7 +41,7 @@ func appendMultipart(out, body []byte, boundary string) ([]byte, bool) {
 			return out, false
 		}
 		var headers mimeHeaders
-		if rest, ok = headers.read(rest); !ok {
+		if rest, ok = headers.read(rest, delimiter[2:]); !ok {
 			return out, false
 		}
 		content, after, ok := bytes.Cut(rest, delimiter)
@@ -79,12 +81,13 @@ type mimeHeaders struct {
 
 type mimeHeader struct{ name, value string }
 
-// read reads header lines and the empty line after them.
-func (p *mimeHeaders) read(b []byte) (rest []byte, ok bool) {
+// read reads header lines and the empty line after them. A line that begins like
+// the boundary ends the part for one reader and is a header for another.
+func (p *mimeHeaders) read(b, boundary []byte) (rest []byte, ok bool) {
 	for {
 		line, rest, ok := bytes.Cut(b, []byte("\r\n"))
 		switch {
-		case !ok || bytes.ContainsAny(line, "\r\n\x00"):
+		case !ok || bytes.ContainsAny(line, "\r\n\x00") || bytes.HasPrefix(line, boundary):
 			return nil, false
 		case len(line) == 0:
 			return rest, true
@@ -92,7 +95,7 @@ func (p *mimeHeaders) read(b []byte) (rest []byte, ok bool) {
 			return nil, false
 		}
 		name, value, ok := strings.Cut(string(line), ":")
-		if !ok || !isToken(name) { // a folded line begins with a space
+		if !ok || !wire.IsToken(name) { // a folded line begins with a space
 			return nil, false
 		}
 		p.lines[p.n] = mimeHeader{strings.ToLower(name), strings.Trim(value, " \t")}

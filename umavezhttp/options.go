@@ -1,6 +1,7 @@
 package umavezhttp
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/textproto"
@@ -106,8 +107,8 @@ func (o Options) check() (Options, error) {
 			"and without it one caller could get another one's answer; " +
 			"a service without callers says so with umavezhttp.Anonymous")
 	}
-	o.Recipe = orDefault(o.Recipe, defaultRecipe)
-	o.Challenge = orDefault(o.Challenge, defaultChallenge)
+	o.Recipe = cmp.Or(o.Recipe, defaultRecipe)
+	o.Challenge = cmp.Or(o.Challenge, defaultChallenge)
 	if !isFieldValue(o.Challenge) {
 		return o, errorf("Options.Challenge is no header value: %q", o.Challenge)
 	}
@@ -128,17 +129,17 @@ func (o Options) checkLimits() (Options, error) {
 	if o.WaitMax < 0 {
 		return o, errorf("Options.WaitMax is negative: %v", o.WaitMax)
 	}
-	o.Wait = max(orDefault(o.Wait, defaultWait), 0)
+	o.Wait = max(cmp.Or(o.Wait, defaultWait), 0)
 	if o.WaitMax == 0 {
 		o.WaitMax = max(defaultWaitMax, o.Wait)
 	}
 	if o.Wait > o.WaitMax {
 		return o, errorf("Options.Wait (%v) is longer than Options.WaitMax (%v)", o.Wait, o.WaitMax)
 	}
-	o.MaxRequestBody = orDefault(o.MaxRequestBody, defaultMaxBody)
-	o.MaxAnswer = orDefault(o.MaxAnswer, defaultMaxBody)
-	o.MaxDecoded = orDefault(o.MaxDecoded, o.MaxRequestBody)
-	o.MaxRatio = orDefault(o.MaxRatio, defaultMaxRatio)
+	o.MaxRequestBody = cmp.Or(o.MaxRequestBody, defaultMaxBody)
+	o.MaxAnswer = cmp.Or(o.MaxAnswer, defaultMaxBody)
+	o.MaxDecoded = cmp.Or(o.MaxDecoded, o.MaxRequestBody)
+	o.MaxRatio = cmp.Or(o.MaxRatio, defaultMaxRatio)
 	for _, limit := range []struct {
 		name  string
 		value int64
@@ -156,8 +157,8 @@ func (o Options) checkLimits() (Options, error) {
 }
 
 func (o Options) checkAddresses() (Options, error) {
-	o.ProblemBase = orDefault(o.ProblemBase, defaultProblemBase)
-	o.Docs = orDefault(o.Docs, o.ProblemBase)
+	o.ProblemBase = cmp.Or(o.ProblemBase, defaultProblemBase)
+	o.Docs = cmp.Or(o.Docs, o.ProblemBase)
 	if err := checkAddress("Options.ProblemBase", o.ProblemBase); err != nil {
 		return o, err
 	}
@@ -188,7 +189,7 @@ func (o *Options) keyNames() []string {
 func headerNames(field string, names []string) ([]string, error) {
 	var canonical []string
 	for _, name := range names {
-		if !isToken(name) {
+		if !wire.IsToken(name) {
 			return nil, errorf("%s: %q is no header name", field, name)
 		}
 		if name = textproto.CanonicalMIMEHeaderKey(name); !slices.Contains(canonical, name) {
@@ -196,19 +197,6 @@ func headerNames(field string, names []string) ([]string, error) {
 		}
 	}
 	return canonical, nil
-}
-
-// isToken reports whether s is a token of RFC 9110, 5.6.2: the form of header
-// names and methods.
-func isToken(s string) bool {
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		alnum := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !alnum && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // isFieldValue reports whether s can stand in a header: visible ASCII and spaces.
@@ -219,14 +207,6 @@ func isFieldValue(s string) bool {
 		}
 	}
 	return true
-}
-
-func orDefault[T comparable](value, def T) T {
-	var zero T
-	if value == zero {
-		return def
-	}
-	return value
 }
 
 func errorf(format string, args ...any) error {

@@ -62,7 +62,7 @@ func BasicUser(r *http.Request) (string, error) {
 func APIKey(header string) Principal {
 	name := textproto.CanonicalMIMEHeaderKey(header)
 	switch {
-	case !isToken(header):
+	case !wire.IsToken(header):
 		panic("umavez: APIKey: no header name: " + strconv.Quote(header))
 	case name == "Authorization" || name == "Proxy-Authorization" || name == "Cookie":
 		panic("umavez: APIKey: what is in " + name + " may be refreshed between attempts, and the retry would run again; " +

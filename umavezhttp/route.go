@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/internal/wire"
 )
 
 // Preset is a ready-made answer to the question what an answer proves.
@@ -154,7 +155,7 @@ func (rt Route) checkMethods() (Route, error) {
 	rt.Methods = slices.Clone(rt.Methods)
 	for _, m := range rt.Methods {
 		switch {
-		case !isToken(m) || m != strings.ToUpper(m):
+		case !wire.IsToken(m) || m != strings.ToUpper(m):
 			return rt, errorf("Route.Methods: %q is no method; case matters", m)
 		case slices.Contains(neverProtected, m):
 			return rt, errorf("Route.Methods: %s is never protected, it always passes", m)

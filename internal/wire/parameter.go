@@ -56,7 +56,7 @@ func skipItem(s string, i int) (end int, ok bool) {
 	case c == '-' || isDigit(c):
 		return skipNumber(s, i)
 	case c == '*' || isLower(c) || 'A' <= c && c <= 'Z':
-		return skipWhile(s, i, isToken), true
+		return skipWhile(s, i, isTokenItem), true
 	}
 	return i, false
 }
@@ -110,4 +110,5 @@ func isDisplayed(c byte) bool { return 0x20 <= c && c <= 0x7e && c != '"' }
 
 func isBase64(c byte) bool { return isAlnum(c) || strings.IndexByte("+/=", c) >= 0 }
 
-func isToken(c byte) bool { return isAlnum(c) || strings.IndexByte("!#$%&'*+-.^_`|~:/", c) >= 0 }
+// isTokenItem is for tokens of RFC 9651, which may hold a colon and a slash too.
+func isTokenItem(c byte) bool { return isAlnum(c) || strings.IndexByte("!#$%&'*+-.^_`|~:/", c) >= 0 }
