@@ -218,7 +218,11 @@ func sweep(database, name string, visit func(*Dead) error) error {
 	if err := visit(d); err != nil {
 		return err
 	}
-	return os.Remove(d.path)
+	// Its owner may have found it locked while opening it, and have removed it.
+	if err := os.Remove(d.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("umavez: start log: %w", err)
+	}
+	return nil
 }
 
 // NeverStarted reports whether it is known that the attempt did not start, and

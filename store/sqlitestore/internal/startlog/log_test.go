@@ -201,3 +201,19 @@ func TestCopyKnowsNothing(t *testing.T) {
 		t.Errorf("the original: %+v, want one that knows", dead)
 	}
 }
+
+// TestSweepOfWhatIsBeingOpened: a process that opens its log finds it locked by
+// a sweeper, and removes it to take another name. That is no failure of the sweep.
+func TestSweepOfWhatIsBeingOpened(t *testing.T) {
+	database := filepath.Join(t.TempDir(), "x.db")
+	l, err := Open(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(database, func(*Dead) error { return os.Remove(l.path) }); err != nil {
+		t.Errorf("Sweep: %v", err)
+	}
+}
