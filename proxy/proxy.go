@@ -113,12 +113,8 @@ func (p *Proxy) enrol(o Options) error {
 		transport: p.transport, keyHeaders: p.keys,
 		pass: p.pass, refuse: p.once.Refuse, log: p.log,
 	}
-	type pair struct {
-		pattern pattern
-		route   *enrolled
-	}
-	var pairs []pair
-	for _, rt := range o.Routes {
+	patterns, settings := make([]pattern, len(o.Routes)), make([]umavezhttp.Route, len(o.Routes))
+	for i, rt := range o.Routes {
 		pat, err := p.routes.parsePattern(rt)
 		if err != nil {
 			return err
@@ -128,19 +124,25 @@ func (p *Proxy) enrol(o Options) error {
 		if rt.HTTP.Name == "" {
 			rt.HTTP.Name = rt.Pattern
 		}
-		once, err := p.once.With(rt.HTTP)
+		patterns[i], settings[i] = pat, rt.HTTP
+	}
+	known := comparisons(settings)
+	table := make([]*enrolled, len(o.Routes))
+	for i, rt := range settings {
+		written := o.Routes[i].Pattern
+		rt.Formerly = slices.Concat(rt.Formerly, known)
+		once, err := p.once.With(rt)
 		if err != nil {
-			return fmt.Errorf("umavez: the route %q: %w", rt.Pattern, err)
+			return fmt.Errorf("umavez: the route %q: %w", written, err)
 		}
-		e := &enrolled{pattern: rt.Pattern, handler: once.Opaque(operation)}
-		if err := p.routes.add(pat, e); err != nil {
+		table[i] = &enrolled{pattern: written, handler: once.Opaque(operation)}
+		if err := p.routes.add(patterns[i], table[i]); err != nil {
 			return err
 		}
-		pairs = append(pairs, pair{pat, e})
 	}
 	// Last, since a route that says "/pay" has it before one that says "/pay/".
-	for _, pr := range pairs {
-		if err := p.routes.addAlong(pr.pattern, pr.route); err != nil {
+	for i, e := range table {
+		if err := p.routes.addAlong(patterns[i], e); err != nil {
 			return err
 		}
 	}
