@@ -72,7 +72,9 @@ func (a *Attempt) start() error {
 		if err := e.store.Extend(ctx, a.lease, e.opt.Lease); err != nil {
 			return err
 		}
+		a.mu.Lock() // duplicates ask already how much of the lease is left
 		a.leaseEnd = a.began.plus(e.opt.Lease)
+		a.mu.Unlock()
 	}
 	if e.marker != nil {
 		if err := e.marker.Started(a.lease); err != nil {

@@ -295,3 +295,37 @@ func TestPoliciesNotOffered(t *testing.T) {
 		}
 	})
 }
+
+// TestDuplicatesWhileTheLeaseIsMadeGood: a claim's reply was slow, so that its
+// lease is extended before the operation starts. Duplicates ask meanwhile how
+// much of it is left.
+func TestDuplicatesWhileTheLeaseIsMadeGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newFaultStore(memstore.New(memstore.Options{}), func(op string, _ int) fault {
+			switch op {
+			case "claim":
+				return fault{after: 700 * time.Millisecond}
+			case "extend":
+				return fault{delay: 100 * time.Millisecond}
+			}
+			return fault{}
+		})
+		e := newEngine(t, s, umavez.Options{Lease: time.Second})
+		defer closeEngine(t, e)
+		op := opaque("k")
+		var duplicates sync.WaitGroup
+		for i := range 20 {
+			duplicates.Go(func() {
+				time.Sleep(701*time.Millisecond + time.Duration(i)*10*time.Millisecond)
+				if a, rec, err := e.Claim(t.Context(), op); a != nil || err != nil || rec.State != umavez.Running {
+					t.Errorf("a duplicate got %v, %v, %v", a, rec.State, err)
+				}
+			})
+		}
+		a := mustClaim(t, e, op)
+		duplicates.Wait()
+		if err := a.Complete([]byte("x")); err != nil {
+			t.Error(err)
+		}
+	})
+}
