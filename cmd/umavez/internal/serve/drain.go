@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/umavez/umavez"
 )
@@ -14,8 +15,14 @@ import (
 // errAtOnce: a second signal ended the process without waiting.
 var errAtOnce = errors.New("umavez: ended at once by a second signal")
 
+// sameStop is how long after the first signal another one still belongs to it:
+// timeout(1) and some process managers signal the process and its group, and
+// nobody who means to end a drain at once decides that so soon.
+const sameStop = time.Second
+
 // stopSignals returns two contexts: stop ends with ctx or at the first SIGTERM
-// or SIGINT, now at the second one. release gives the signals back.
+// or SIGINT, now at one that comes more than sameStop later. release gives the
+// signals back.
 func stopSignals(ctx context.Context) (stop, now context.Context, release func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -23,10 +30,22 @@ func stopSignals(ctx context.Context) (stop, now context.Context, release func()
 	now, cancelNow := context.WithCancelCause(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
-		for _, cancel := range []func(){cancelStop, func() { cancelNow(errAtOnce) }} {
+		select {
+		case <-signals:
+			cancelStop()
+		case <-done:
+			return
+		}
+		over := time.After(sameStop)
+		for stopping := true; ; {
 			select {
+			case <-over:
+				stopping = false
 			case <-signals:
-				cancel()
+				if !stopping {
+					cancelNow(errAtOnce)
+					return
+				}
 			case <-done:
 				return
 			}
