@@ -29,7 +29,7 @@ import (
 // TestMain fails when a test has left a goroutine of ours behind.
 func TestMain(m *testing.M) {
 	status := m.Run()
-	if left := goroutinesLeft(5 * time.Second); status == 0 && left != "" {
+	if left := goroutinesLeft(30 * time.Second); status == 0 && left != "" {
 		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", left)
 		status = 1
 	}
@@ -111,13 +111,13 @@ func newSidecar(t *testing.T, upstream string, change ...func(*Options)) *sideca
 		_ = server.Serve(listener) // ends with the test
 	}()
 	transport := &http.Transport{DisableCompression: true}
-	s.http = &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	s.http = &http.Client{Transport: transport, Timeout: time.Minute}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		server.Close()
 		<-served
 		s.proxy.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if err := s.eng.Close(ctx); err != nil {
 			t.Errorf("closing the engine: %v", err)

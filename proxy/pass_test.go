@@ -125,7 +125,7 @@ func TestP9_SilentTunnelEnds(t *testing.T) {
 	}
 	defer conn.Close()
 	io.WriteString(conn, "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 	if _, err := io.Copy(io.Discard, conn); err != nil {
 		t.Errorf("the client sees %v, want the end", err)
 	}
@@ -227,7 +227,7 @@ func TestP9_GRPC(t *testing.T) {
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	defer transport.CloseIdleConnections()
 	body, talk := io.Pipe()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, "POST", s.url+"/loja.Pagamentos/Pagar", body)
 	if err != nil {

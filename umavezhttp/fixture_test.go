@@ -22,7 +22,7 @@ import (
 // TestMain fails when a test has left a goroutine of ours behind.
 func TestMain(m *testing.M) {
 	status := m.Run()
-	if left := goroutinesLeft(5 * time.Second); status == 0 && left != "" {
+	if left := goroutinesLeft(30 * time.Second); status == 0 && left != "" {
 		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", left)
 		status = 1
 	}
@@ -74,7 +74,7 @@ func (s setup) once(t testing.TB) *umavezhttp.Once {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if err := eng.Close(ctx); err != nil {
 			t.Errorf("closing the engine: %v", err)

@@ -227,7 +227,7 @@ func TestR9_EndlessStopsWithItsClient(t *testing.T) {
 			select {
 			case <-r.Context().Done():
 				stopped <- nil
-			case <-time.After(10 * time.Second):
+			case <-time.After(30 * time.Second):
 				stopped <- errors.New("the handler streams on after its client has left")
 			}
 		}), h2)

@@ -18,7 +18,7 @@ const slack = 5 * time.Minute
 
 // patience bounds the waiting for what must come. Only a broken store makes a
 // rule wait for it in full.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // fixture is a rule's hold on the store under test.
 type fixture struct {

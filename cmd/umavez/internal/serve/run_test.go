@@ -41,7 +41,7 @@ func (b *lockedBuffer) String() string {
 // until polls for a condition; only a failing test waits to the end.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(30 * time.Second)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
