@@ -23,6 +23,7 @@ type Attempt struct {
 	policy      Policy
 	fingerprint Fingerprint
 	retention   Retention
+	steps       *stepBook // nil: it is not stepped
 
 	base   attemptContext
 	ctx    context.Context
@@ -52,6 +53,9 @@ func (e *Engine) newAttempt(ctx context.Context, f *flight, op *Operation, id At
 		retention: e.opt.retention(op),
 		began:     w.sent,
 		leaseEnd:  w.sent.plus(e.opt.Lease),
+	}
+	if op.Policy == Stepped {
+		a.steps = newStepBook(w)
 	}
 	a.base = attemptContext{parent: ctx, attempt: a}
 	a.ctx, a.cancel = context.WithCancelCause(&a.base)
@@ -122,7 +126,8 @@ func (a *Attempt) Retention() Retention { return a.retention }
 
 // Complete saves the answer. nil: the store has acknowledged it. ErrUnsaved: it
 // goes on in the background, and the caller may answer "unsaved". ErrLeaseLost:
-// the key went to someone else; the record answers.
+// the key went to someone else; the record answers. A [*StepError]: the steps do
+// not allow it, and the attempt was abandoned instead.
 func (a *Attempt) Complete(answer []byte) error {
 	a.observe(MomentCompleting, a.observation())
 	return a.finish(job{kind: jobComplete, payload: answer})
@@ -130,7 +135,8 @@ func (a *Attempt) Complete(answer []byte) error {
 
 // Release says that nothing happened and nothing will: the key is vacant again.
 // Duplicates that wait get answer, which is not stored, but for one, who
-// claims; when answer is nil, all of them look again.
+// claims; when answer is nil, all of them look again. An attempt that keeps a step
+// is abandoned instead: something did happen.
 func (a *Attempt) Release(answer []byte) error {
 	a.observe(MomentReleasing, a.observation())
 	return a.finish(job{kind: jobRelease, payload: answer})
@@ -164,12 +170,19 @@ func (a *Attempt) finish(end job) error {
 	}
 	a.ended = true
 	a.mu.Unlock()
+	var broken error
+	if a.steps != nil {
+		end, broken = a.steps.verdict(end)
+	}
 	a.end = end
 	a.end.attempt, a.end.lease = a, &a.lease
 	e, j := a.eng, &a.end
 	err := e.repeat(func(ctx context.Context) error { return j.call(ctx, e.store) })
 	if isAnswer(err) {
-		return e.settle(j, err)
+		if err := e.settle(j, err); err != nil {
+			return err
+		}
+		return broken
 	}
 	o := a.observation()
 	o.Err = err

@@ -286,7 +286,7 @@ func TestPoliciesNotOffered(t *testing.T) {
 	eachStore(t, func(t *testing.T, s umavez.Store) {
 		e := newEngine(t, s, umavez.Options{})
 		defer closeEngine(t, e)
-		for _, p := range []umavez.Policy{umavez.Stepped, umavez.Atomic, 17} {
+		for _, p := range []umavez.Policy{umavez.Atomic, 17} {
 			op := opaque("k")
 			op.Policy = p
 			if a, _, err := e.Claim(t.Context(), op); a != nil || err == nil {

@@ -106,7 +106,7 @@ func (e *Engine) admit(op *Operation) error {
 	switch {
 	case !op.Policy.Valid():
 		return errorf("operation with invalid policy %d", op.Policy)
-	case op.Policy == Stepped || op.Policy == Atomic:
+	case op.Policy == Atomic:
 		return errorf("policy %v is not offered yet", op.Policy)
 	case e.backlog.full():
 		return e.observeErr(MomentUnavailable, op.Key.ID(), op,
@@ -157,7 +157,7 @@ func (e *Engine) sameRequest(op *Operation, rec *Record) error {
 // mayTakeOver: the attempt is lost, and both the record and the code that would
 // run now say that the next attempt may run.
 func (e *Engine) mayTakeOver(op *Operation, rec *Record) bool {
-	return rec.State == Lost && rec.Policy.TakesOver() && op.Policy == rec.Policy &&
+	return rec.State == Lost && rec.Policy.TakesOver() && !rec.Reason.Parks() && op.Policy == rec.Policy &&
 		e.sameRequest(op, rec) == nil
 }
 

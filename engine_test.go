@@ -100,6 +100,10 @@ func (s *faultStore) Claim(ctx context.Context, id umavez.ID, req umavez.ClaimRe
 	return rec, acquired, nil
 }
 
+func (s *faultStore) Checkpoint(ctx context.Context, l umavez.Lease, step string, result []byte) error {
+	return s.call(ctx, "checkpoint", func(ctx context.Context) error { return s.Store.Checkpoint(ctx, l, step, result) })
+}
+
 func (s *faultStore) Complete(ctx context.Context, l umavez.Lease, answer []byte, keep umavez.Retention) error {
 	return s.call(ctx, "complete", func(ctx context.Context) error { return s.Store.Complete(ctx, l, answer, keep) })
 }

@@ -141,9 +141,10 @@ func (row Row) claim(now Instant, ev Event) (Row, Effect) {
 }
 
 // mayTakeOver: the claimer saw this very attempt lost, the policy under which
-// the lost attempt ran allows it, and it is the same request.
+// the lost attempt ran allows it and its reason does not forbid it, and it is the
+// same request.
 func (row Row) mayTakeOver(now Instant, req *ClaimRequest) bool {
-	return row.State(now) == Lost && req.TakeOver == row.Fence && row.Fence != 0 &&
+	return row.State(now) == Lost && !row.Ended.Parks() && req.TakeOver == row.Fence && row.Fence != 0 &&
 		row.Policy.TakesOver() && row.Fingerprint == req.Fingerprint
 }
 
@@ -165,9 +166,9 @@ func (row Row) checkpoint(ev Event) (Row, Effect) {
 		}
 		return row, Effect{Err: ErrStepKept}
 	}
-	steps := make([]Step, len(row.Steps), len(row.Steps)+1)
+	steps := make([]KeptStep, len(row.Steps), len(row.Steps)+1)
 	copy(steps, row.Steps)
-	row.Steps = append(steps, Step{Name: ev.Step, Result: ev.Payload})
+	row.Steps = append(steps, KeptStep{Name: ev.Step, Result: ev.Payload})
 	return row, Effect{Write: true}
 }
 

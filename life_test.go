@@ -60,7 +60,7 @@ func running(by AttemptID, p Policy, until Instant) Row {
 }
 
 func stepped(row Row) Row {
-	row.Steps = []Step{{Name: "s", Result: []byte("1")}}
+	row.Steps = []KeptStep{{Name: "s", Result: []byte("1")}}
 	return row
 }
 

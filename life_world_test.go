@@ -121,7 +121,7 @@ func (p place) in(policy Policy) Row {
 		row.Until = searchNow + 1
 	}
 	if p.stepped {
-		row.Steps = []Step{{Name: "s"}}
+		row.Steps = []KeptStep{{Name: "s"}}
 	}
 	if p.phase == PhaseDone {
 		row.Answer, row.Gone = []byte{p.answer}, row.Until

@@ -53,10 +53,19 @@ const (
 	ReasonStatus Reason = "5xx"
 	// ReasonError: the function given to [Do] returned an error.
 	ReasonError Reason = "error"
+	// ReasonStepInDoubt: a step may have been sent, and must not be sent again.
+	ReasonStepInDoubt Reason = "step-in-doubt"
+	// ReasonCodeChanged: the steps that are kept are not those of the code that
+	// was to go on with them.
+	ReasonCodeChanged Reason = "code-changed"
 )
 
-// Step is a kept result of a named part of an operation.
-type Step struct {
+// Parks reports whether an attempt that ended for this reason is not taken over,
+// whatever its policy: the next one would do what this one must not.
+func (r Reason) Parks() bool { return r == ReasonStepInDoubt || r == ReasonCodeChanged }
+
+// KeptStep is a kept result of a named part of an operation.
+type KeptStep struct {
 	Name   string
 	Result []byte
 }
@@ -83,7 +92,7 @@ type Record struct {
 	// Settled: a reconciler or a person gave the answer, not the operation.
 	Settled bool
 
-	Steps []Step
+	Steps []KeptStep
 	// Answer is what every other attempt gets. Set when State is Done.
 	Answer []byte
 	// Last is the last answer, or the beginning of one, that was seen of an

@@ -59,7 +59,7 @@ type Row struct {
 	// Gone is when the tombstone of a done row ends.
 	Gone Instant
 
-	Steps   []Step
+	Steps   []KeptStep
 	Answer  []byte
 	Last    []byte
 	Request []byte

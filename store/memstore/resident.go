@@ -29,7 +29,7 @@ type resident struct {
 // rare is what only unfinished rows have, and of those only some.
 type rare struct {
 	ended     umavez.Reason
-	steps     []umavez.Step
+	steps     []umavez.KeptStep
 	last      []byte
 	request   []byte
 	holder    umavez.AttemptID

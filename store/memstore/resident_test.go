@@ -56,7 +56,7 @@ func TestResidentKeepsRows(t *testing.T) {
 		Attempt: umavez.NewAttemptID(), Fence: 4, Route: "r", Ended: umavez.ReasonReset,
 		Fingerprint: umavez.Fingerprint{Recipe: 1, Sum: [32]byte{2}, Parts: [umavez.FingerprintParts]uint32{3}},
 		Claimed:     5, Since: 6, Until: 7, Gone: 8,
-		Steps: []umavez.Step{{Name: "s", Result: []byte("x")}}, Answer: []byte("a"), Last: []byte("l"), Request: []byte("q"),
+		Steps: []umavez.KeptStep{{Name: "s", Result: []byte("x")}}, Answer: []byte("a"), Last: []byte("l"), Request: []byte("q"),
 		Holder: umavez.NewAttemptID(), HeldUntil: 9,
 	}
 	bare := full

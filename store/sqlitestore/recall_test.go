@@ -162,7 +162,7 @@ func TestRecallIsBounded(t *testing.T) {
 	}
 	for _, change := range []func(*umavez.Row){
 		func(row *umavez.Row) { row.Phase = umavez.PhaseDone },
-		func(row *umavez.Row) { row.Steps = make([]umavez.Step, 1) },
+		func(row *umavez.Row) { row.Steps = make([]umavez.KeptStep, 1) },
 		func(row *umavez.Row) { row.Last = []byte("last") },
 		func(row *umavez.Row) { row.Request = make([]byte, recalledRequest+1) },
 	} {

@@ -10,7 +10,7 @@ import (
 // Steps are kept in one blob: for each, the length of its name, the name, the
 // length of its result, the result. Lengths are unsigned varints.
 
-func encodeSteps(steps []umavez.Step) []byte {
+func encodeSteps(steps []umavez.KeptStep) []byte {
 	var b []byte
 	for _, s := range steps {
 		b = binary.AppendUvarint(b, uint64(len(s.Name)))
@@ -21,8 +21,8 @@ func encodeSteps(steps []umavez.Step) []byte {
 	return b
 }
 
-func decodeSteps(b []byte) ([]umavez.Step, error) {
-	var steps []umavez.Step
+func decodeSteps(b []byte) ([]umavez.KeptStep, error) {
+	var steps []umavez.KeptStep
 	for len(b) > 0 {
 		var name, result []byte
 		var ok bool
@@ -32,7 +32,7 @@ func decodeSteps(b []byte) ([]umavez.Step, error) {
 		if !ok {
 			return nil, errors.New("its steps break off")
 		}
-		steps = append(steps, umavez.Step{Name: string(name), Result: result})
+		steps = append(steps, umavez.KeptStep{Name: string(name), Result: result})
 	}
 	return steps, nil
 }

@@ -92,7 +92,7 @@ func TestRowsComeBackWhole(t *testing.T) {
 			},
 			Fence: 1<<63 - 1, Route: "POST /\x00 é \xff", Ended: umavez.ReasonPanic,
 			Claimed: 1, Since: 2, Until: 3, Gone: -4,
-			Steps: []umavez.Step{{Name: "a", Result: []byte("1")}, {Name: "", Result: []byte{}}, {Name: "\x00", Result: make([]byte, 300)}},
+			Steps: []umavez.KeptStep{{Name: "a", Result: []byte("1")}, {Name: "", Result: []byte{}}, {Name: "\x00", Result: make([]byte, 300)}},
 			Last:  []byte{}, Request: []byte{0, 1, 2},
 			Holder: umavez.NewAttemptID(), HeldUntil: 77,
 		},
@@ -126,7 +126,7 @@ func TestRowsComeBackWhole(t *testing.T) {
 }
 
 func TestDamagedSteps(t *testing.T) {
-	whole := encodeSteps([]umavez.Step{{Name: "cobrar", Result: []byte("ok")}, {Name: "b"}})
+	whole := encodeSteps([]umavez.KeptStep{{Name: "cobrar", Result: []byte("ok")}, {Name: "b"}})
 	steps, err := decodeSteps(whole)
 	if err != nil || len(steps) != 2 {
 		t.Fatalf("%v, %v", steps, err)

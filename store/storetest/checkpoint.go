@@ -53,7 +53,7 @@ var checkpointRules = []rule{
 
 func checkpointKeeps(f *fixture) {
 	h := f.running(umavez.Stepped)
-	want := []umavez.Step{
+	want := []umavez.KeptStep{
 		{Name: "reservar", Result: []byte("r-1")},
 		{Name: "cobrar", Result: nil},
 		{Name: "avisar", Result: bytes.Repeat([]byte{0, 0xff, '\'', '\n'}, 20_000)},

@@ -46,7 +46,7 @@ func differ(got, want umavez.Record) string {
 	return strings.Join(found, "; ")
 }
 
-func sameStep(a, b umavez.Step) bool { return a.Name == b.Name && bytes.Equal(a.Result, b.Result) }
+func sameStep(a, b umavez.KeptStep) bool { return a.Name == b.Name && bytes.Equal(a.Result, b.Result) }
 
 // brief is a record in a line.
 func brief(rec umavez.Record) string {

@@ -25,7 +25,7 @@ func faultsOf(calls ...string) (names []string) {
 var repeatFlaws = []flaw{
 	{
 		"a repeated checkpoint is refused", on(umavez.EventCheckpoint, func(row umavez.Row, now umavez.Instant, ev umavez.Event) (umavez.Row, umavez.Effect) {
-			if slices.ContainsFunc(row.Steps, func(s umavez.Step) bool { return s.Name == ev.Step }) {
+			if slices.ContainsFunc(row.Steps, func(s umavez.KeptStep) bool { return s.Name == ev.Step }) {
 				return row, umavez.Effect{Err: umavez.ErrStepKept}
 			}
 			return umavez.Next(row, now, ev)
@@ -34,14 +34,14 @@ var repeatFlaws = []flaw{
 	},
 	{
 		"a repeated checkpoint is kept twice", on(umavez.EventCheckpoint, func(row umavez.Row, _ umavez.Instant, ev umavez.Event) (umavez.Row, umavez.Effect) {
-			row.Steps = append(slices.Clip(row.Steps), umavez.Step{Name: ev.Step, Result: ev.Payload})
+			row.Steps = append(slices.Clip(row.Steps), umavez.KeptStep{Name: ev.Step, Result: ev.Payload})
 			return row, umavez.Effect{Write: true}
 		}),
 		[]string{"checkpoint/same result again is a no-op", "checkpoint/first result stands", "fault/checkpoint/slow"},
 	},
 	{
 		"the last result of a step stands", on(umavez.EventCheckpoint, func(row umavez.Row, now umavez.Instant, ev umavez.Event) (umavez.Row, umavez.Effect) {
-			row.Steps = slices.DeleteFunc(slices.Clone(row.Steps), func(s umavez.Step) bool { return s.Name == ev.Step })
+			row.Steps = slices.DeleteFunc(slices.Clone(row.Steps), func(s umavez.KeptStep) bool { return s.Name == ev.Step })
 			return umavez.Next(row, now, ev)
 		}),
 		[]string{"checkpoint/first result stands"},

@@ -162,6 +162,12 @@ var claimFlaws = []flaw{
 		[]string{"takeover/lost record is granted", "takeover/abandoned record is granted", "takeover/tries are counted"},
 	},
 	{
+		"a parked record is taken over", grants(func(row umavez.Row, now umavez.Instant, ev umavez.Event) bool {
+			return lostTo(row, now, ev) && row.Policy.TakesOver() && row.Fingerprint == ev.Claim.Fingerprint
+		}),
+		[]string{"takeover/parked never"},
+	},
+	{
 		"the claimer's policy decides on a takeover", grants(func(row umavez.Row, now umavez.Instant, ev umavez.Event) bool {
 			return lostTo(row, now, ev) && ev.Claim.Policy.TakesOver() && row.Fingerprint == ev.Claim.Fingerprint
 		}),

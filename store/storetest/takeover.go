@@ -21,6 +21,11 @@ var takeoverRules = []rule{
 		check: takeoverAbandoned,
 	},
 	{
+		name:  "takeover/parked never",
+		why:   "an attempt that ended because a step must not be sent again, or because the code has changed, stands still: the next attempt would do what this one must not",
+		check: takeoverParked,
+	},
+	{
 		name:  "takeover/exact fence",
 		why:   "a takeover names the fence that was seen lost; another fence means that the record has moved since, and that somebody may be running it",
 		check: takeoverExactFence,
@@ -91,6 +96,15 @@ func takeoverAbandoned(f *fixture) {
 		h := f.abandoned(p)
 		f.claim(h.ID, h.over(h.Fence))
 		f.is(h.ID, umavez.Running)
+	}
+}
+
+func takeoverParked(f *fixture) {
+	for _, why := range []umavez.Reason{umavez.ReasonStepInDoubt, umavez.ReasonCodeChanged} {
+		h := f.running(umavez.Stepped)
+		f.answers("abandon", f.store.Abandon(f.Context(), h.Lease, why, nil), nil)
+		f.refused(h.ID, h.over(h.Fence))
+		f.is(h.ID, umavez.Lost)
 	}
 }
 
