@@ -372,5 +372,23 @@ func TestR8_Rerunnable(t *testing.T) {
 }
 
 func TestR8_OtherPolicies(t *testing.T) {
-	t.Skip("atomic and stepped operations come with a later release")
+	t.Run("stepped", func(t *testing.T) {
+		var runs, calls atomic.Int64
+		h := setup{}.once(t).Stepped(counted(&runs, func(w http.ResponseWriter, r *http.Request) {
+			if _, err := umavez.Step(r.Context(), "cobrar", func(context.Context, string) (int64, error) { return calls.Add(1), nil }); err != nil {
+				t.Error(err)
+			}
+			if runs.Load() == 1 {
+				panic("after the charge")
+			}
+			pay(w, r)
+		}))
+		mustPanic(t, func() { post(h, "k") })
+		if got := post(h, "k"); got.status != 201 || runs.Load() != 2 || calls.Load() != 1 {
+			t.Errorf("second attempt: %v; ran %d times, charged %d times", got, runs.Load(), calls.Load())
+		}
+	})
+	t.Run("atomic", func(t *testing.T) {
+		t.Skip("atomic operations come with a later release")
+	})
 }

@@ -74,6 +74,12 @@ func (o *Once) Opaque(next http.Handler) http.Handler { return o.protect(umavez.
 // safe: after an attempt that was lost, the next one runs. At least once.
 func (o *Once) Rerunnable(next http.Handler) http.Handler { return o.protect(umavez.Rerunnable, next) }
 
+// Stepped protects a handler whose foreign calls are steps (see [umavez.Step]):
+// after an attempt that was lost, the next one resumes after the last kept step.
+// Exactly once, if each foreign system honours the step's key for longer than
+// the step may stay in doubt.
+func (o *Once) Stepped(next http.Handler) http.Handler { return o.protect(umavez.Stepped, next) }
+
 func (o *Once) protect(policy umavez.Policy, next http.Handler) http.Handler {
 	if next == nil {
 		panic("umavez: nil handler") // as http.ServeMux.Handle does

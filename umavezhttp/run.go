@@ -137,6 +137,13 @@ func (c *call) send(rec *recording, out outcome, err error) {
 		c.elsewhere()
 		return
 	}
+	if _, broken := errors.AsType[*umavez.StepError](err); broken {
+		// Its steps do not let it go on, whatever the handler made of that.
+		p := problemFor(wire.CodeOutcomeUnknown)
+		p.Status = http.StatusBadGateway
+		c.refuse(p)
+		return
+	}
 	if rec.status == 0 {
 		// The operation's own caller did not get an answer out of it.
 		p := problemFor(wire.CodeOutcomeUnknown)
