@@ -12,7 +12,8 @@
 //     what a store keeps for it (row.go);
 //   - store.go is the contract of a store, and store/storetest tests it;
 //   - engine.go, and the files it names, run operations: claim, run, complete;
-//   - do.go is the shortest way to use it: [Do] protects any function.
+//   - do.go is the shortest way to use it: [Do] protects any function;
+//   - step.go takes an operation apart into steps that are not repeated.
 //
 // Package umavezhttp puts the engine in front of net/http handlers, and package
 // proxy in front of an API in any language. This package imports neither

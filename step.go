@@ -50,7 +50,7 @@ func Step[T any](ctx context.Context, name string, call func(ctx context.Context
 	if kept != nil {
 		return fromKept[T](name, kept, o.codec)
 	}
-	value, err := call(ctx, DerivedKey(a.lease.ID, name))
+	value, err := call(ctx, a.lease.ID.DerivedKey(name))
 	final, isFinal := errors.AsType[*FinalError](err)
 	if err != nil && !isFinal {
 		return value, err
@@ -62,6 +62,7 @@ func Step[T any](ctx context.Context, name string, call func(ctx context.Context
 	if result.Value, err = o.codec.Marshal(value); err != nil {
 		return value, fmt.Errorf("umavez: the result of step %q cannot be kept: %w", name, err)
 	}
+	//nolint:contextcheck // what has happened is kept, also when the operation is told to stop
 	if err := a.keepStep(name, result); err != nil {
 		return value, err
 	}
@@ -71,9 +72,10 @@ func Step[T any](ctx context.Context, name string, call func(ctx context.Context
 	return value, nil
 }
 
-// DerivedKey is the key of a step: a UUIDv8 (RFC 9562) made of the record's id
-// and the step's name. It never changes, whatever becomes of the record.
-func DerivedKey(id ID, step string) string {
+// DerivedKey is the key of a step of the record: a UUIDv8 (RFC 9562) made of the
+// record's id and the step's name. It never changes, whatever becomes of the
+// record.
+func (id ID) DerivedKey(step string) string {
 	b := append([]byte("umavez step 1\x00"), id[:]...)
 	sum := sha256.Sum256(append(b, step...))
 	u := sum[:16]
@@ -83,14 +85,14 @@ func DerivedKey(id ID, step string) string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// StepKey returns the derived key of a step of the running operation, for those
-// who need only the key.
-func StepKey(ctx context.Context, name string) (string, error) {
+// DerivedKey returns the derived key of a step of the running operation, of any
+// policy, for those who need only the key: see [ID.DerivedKey].
+func DerivedKey(ctx context.Context, step string) (string, error) {
 	a := FromContext(ctx)
 	if a == nil {
 		return "", ErrNoAttempt
 	}
-	return DerivedKey(a.lease.ID, name), nil
+	return a.lease.ID.DerivedKey(step), nil
 }
 
 // Limits of what a record holds: all of its steps are read with it on every claim.

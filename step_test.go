@@ -74,6 +74,36 @@ func thenFails(run func(context.Context) (string, error)) func(context.Context) 
 	}
 }
 
+func ExampleStep() {
+	eng, err := umavez.New(memstore.New(memstore.Options{}), umavez.Options{})
+	if err != nil {
+		panic(err)
+	}
+	// The gateway gets a key that is the same on every attempt.
+	charge := func(context.Context, string) (string, error) { fmt.Println("charging"); return "ch_1", nil }
+	dies := true
+	buy := func(ctx context.Context) (string, error) {
+		id, err := umavez.Step(ctx, "cobrar", charge, umavez.KeyHonouredFor(24*time.Hour))
+		if err != nil {
+			return "", err
+		}
+		if dies { // after the charge
+			return "", errors.New("the process was ended")
+		}
+		return "paid by " + id, nil
+	}
+	op := umavez.Operation{Key: umavez.Key{Scope: umavez.Scope{Namespace: "loja"}, Name: "pedido-42"}, Policy: umavez.Stepped}
+	_, err = umavez.Do(context.Background(), eng, op, buy)
+	fmt.Println(err)
+	dies = false
+	res, err := umavez.Do(context.Background(), eng, op, buy)
+	fmt.Println(res.Value, err)
+	// Output:
+	// charging
+	// the process was ended
+	// paid by ch_1 <nil>
+}
+
 func do(t *testing.T, e *umavez.Engine, op umavez.Operation, run func(context.Context) (string, error)) (string, error) {
 	t.Helper()
 	res, err := umavez.Do(t.Context(), e, op, run)
@@ -98,7 +128,8 @@ func TestStepsResume(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, b, c := umavez.DerivedKey(op.Key.ID(), "a"), umavez.DerivedKey(op.Key.ID(), "b"), umavez.DerivedKey(op.Key.ID(), "c")
+		id := op.Key.ID()
+		a, b, c := id.DerivedKey("a"), id.DerivedKey("b"), id.DerivedKey("c")
 		if want := "charge of " + a + ";charge of " + b + ";charge of " + c; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -114,7 +145,7 @@ func TestDerivedKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for _, key := range []string{"k", "k2"} {
 		for _, step := range []string{"a", "b", "ab", ""} {
-			d := umavez.DerivedKey(opaque(key).Key.ID(), step)
+			d := opaque(key).Key.ID().DerivedKey(step)
 			if !shape.MatchString(d) || seen[d] {
 				t.Errorf("%s/%s: %s is no UUIDv8 of its own", key, step, d)
 			}
@@ -122,7 +153,7 @@ func TestDerivedKeys(t *testing.T) {
 		}
 	}
 	// It must never change: a foreign system remembers it.
-	if d := umavez.DerivedKey(umavez.ID{1, 2, 3}, "cobrar"); d != "8c65f96e-2022-8976-9c33-1a5ea8f05296" {
+	if d := (umavez.ID{1, 2, 3}).DerivedKey("cobrar"); d != "8c65f96e-2022-8976-9c33-1a5ea8f05296" {
 		t.Errorf("the derived key has changed: %s", d)
 	}
 }
@@ -170,6 +201,12 @@ func TestStepIsRefused(t *testing.T) {
 			t.Errorf("in an opaque operation: %v", err)
 		}
 		a := mustClaim(t, e, stepped("k"))
+		if key, err := umavez.DerivedKey(a.Context(), "a"); err != nil || key != a.Lease().ID.DerivedKey("a") {
+			t.Errorf("DerivedKey: %q, %v", key, err)
+		}
+		if _, err := umavez.DerivedKey(t.Context(), "a"); !errors.Is(err, umavez.ErrNoAttempt) {
+			t.Errorf("DerivedKey outside an operation: %v", err)
+		}
 		for _, name := range []string{"", "\x00a", strings.Repeat("x", umavez.MaxStepName+1)} {
 			if _, err := umavez.Step(a.Context(), name, run); err == nil {
 				t.Errorf("the name %.10q is accepted", name)

@@ -69,6 +69,7 @@ func (a *Attempt) enterStep(ctx context.Context, name string, o *stepOptions) (k
 		return nil, 0, err
 	}
 	if o.noKey {
+		//nolint:contextcheck // detached, as every write of an attempt
 		err = a.keepStep(sentMark+name, stepResult{Sent: true})
 	}
 	return nil, after, err

@@ -18,7 +18,9 @@
 // What loses an acknowledged claim all the same: a disk or a virtual machine
 // that lies about fsync; a file system in memory (tmpfs), at the next boot;
 // copying a backup over the file; deleting the -wal file; another program that
-// opens the file itself with other settings. And a trap of POSIX locks: a
+// opens the file itself with other settings; a container that is given the file
+// alone and not its folder, so that the -wal file beside it is the container's.
+// And a trap of POSIX locks: a
 // process that opens and closes the database file by itself (to copy or hash
 // it, say) drops SQLite's own locks on it. Back it up with VACUUM INTO, or from
 // another process with the sqlite3 shell.
@@ -37,7 +39,8 @@
 // not unknown: beside the file lies a start log of each process ("-start-" and a
 // number in its name, Linux only). Whoever opens the file next, or meets the
 // record once its lease is over, sees to it. Deleting such a log is harmless: its
-// process's records then count as started.
+// process's records then count as started. Do delete them before an older copy of
+// the file is put in its place: what they say is of the newer one.
 //
 // # The write-ahead log
 //
