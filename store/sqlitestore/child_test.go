@@ -25,15 +25,18 @@ const childVar = "UMAVEZ_SQLITE_CHILD"
 
 // order is one line to the child.
 type order struct {
-	Do       string // claim, complete, abandon, step, get, race, load, hold, let go
+	Do       string // claim, complete, abandon, step, get, race, load, pay, hold, let go
 	Key      string
 	Attempt  umavez.AttemptID
 	Policy   umavez.Policy
 	Lease    time.Duration
 	TakeOver umavez.Fence
 	Answer   []byte
-	N        int  // race: keys; load: workers
+	N        int  // race: keys; load: workers; pay: payments
 	Start    bool // claim: and start it
+
+	URL        string // pay: the gateway
+	NoKey, Die bool   // pay: it honours no key; stop after the charge
 }
 
 // report is one line from the child.
@@ -116,6 +119,8 @@ func obey(ctx context.Context, s *Store, o order, out *reporter) {
 		out.send(report{Won: race(ctx, s, o.N)})
 	case "load":
 		load(ctx, s, o.N, out)
+	case "pay":
+		pay(ctx, s, o, out)
 	case "hold":
 		c, err := dial(ctx, s.writer.path, s.opt, writing)
 		if err != nil {
