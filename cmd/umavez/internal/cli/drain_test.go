@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -288,10 +289,24 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 				}
 				waitUntil(t, "draining", func() bool { return strings.Contains(p.Stderr(), "msg=draining") })
 			}
-			began := time.Now()
-			waitUntil(t, "the end", func() bool { return p.Signal(second) != nil })
-			if took := time.Since(began); took < 500*time.Millisecond {
-				t.Errorf("ended %v after two signals that came together", took)
+			// Well after the first second, one more; and again only if that one
+			// still counted for the same, on a machine that is slow.
+			later := time.NewTicker(1500 * time.Millisecond)
+			defer later.Stop()
+			for signals, over := 2, false; !over; {
+				select {
+				case <-p.Ended():
+					over = true
+				case <-later.C:
+					if err := p.Signal(second); err != nil && !errors.Is(err, os.ErrProcessDone) {
+						t.Fatal(err)
+					}
+					signals++
+					continue
+				}
+				if signals == 2 {
+					t.Error("two signals that came together ended it at once")
+				}
 			}
 			if code := p.ExitCode(); code != 1 {
 				t.Errorf("exit status %d, want 1", code)
