@@ -100,6 +100,7 @@ func TestP11_AnotherConnection(t *testing.T) {
 				}
 				tr, network := overPipes(t, handler, change...)
 				mustExchange(t, tr, 1)
+				synctest.Wait() // what HTTP/2 still has to say of the first exchange is said
 				for conn := range tr.pool.all {
 					conn.wire.refused.Store(true)
 				}
