@@ -54,11 +54,11 @@ func TestSetupInstallsWhatIsMissing(t *testing.T) {
 		want    string
 		install string // how the last call of apt-get ends; "": none is made
 	}{
-		{"all there", freshMachine().with("curl", "").with("gcc", compiles), "test", ""},
+		{"all there", freshMachine().with("curl", "").with("gcc", compiles).with("strace", ""), "test", ""},
 		{"a demo needs no compiler", freshMachine().with("curl", ""), "demo", ""},
-		{"nothing there", freshMachine(), "test", "curl ca-certificates gcc libc6-dev"},
+		{"nothing there", freshMachine(), "test", "curl ca-certificates gcc libc6-dev strace"},
 		{"nothing there, for a demo", freshMachine(), "demo", "curl ca-certificates"},
-		{"a compiler without headers", freshMachine().with("curl", "").with("gcc", bare), "test", "gcc libc6-dev"},
+		{"a compiler without headers", freshMachine().with("curl", "").with("gcc", bare).with("strace", ""), "test", "gcc libc6-dev"},
 	} {
 		calls, said, err := c.machine.setUp(t, c.want)
 		switch {
@@ -97,7 +97,7 @@ func TestSetupSaysWhatItCannotInstall(t *testing.T) {
 		says    string
 	}{
 		{"no Go", freshMachine().without("go"), "umavez needs Go"},
-		{"no apt-get", freshMachine().without("apt-get"), "by hand: curl ca-certificates gcc libc6-dev"},
+		{"no apt-get", freshMachine().without("apt-get"), "by hand: curl ca-certificates gcc libc6-dev strace"},
 		{"no network", freshMachine().with("apt-get", "echo no route to host >&2; exit 100"), "no route to host"},
 	} {
 		if _, said, err := c.machine.setUp(t, "test"); err == nil || !strings.Contains(said, c.says) {

@@ -2,8 +2,8 @@
 # Installs what a fresh Debian machine lacks: script/setup.sh demo|test
 #
 # Given are bash, git and Go. The demo needs curl; the tests need a C compiler
-# too, since Go's race detector is linked with one. Whatever is there already is
-# left alone, and nothing is asked.
+# too, since Go's race detector is linked with one, and strace, which makes a
+# real fsync fail. Whatever is there already is left alone, and nothing is asked.
 set -euo pipefail
 
 want=${1:-test}
@@ -12,6 +12,7 @@ command -v curl >/dev/null || missing+=(curl ca-certificates)
 if [ "$want" = test ]; then
 	# A compiler without the C library's headers is as good as none.
 	gcc -E - <<<'#include <stdlib.h>' >/dev/null 2>&1 || missing+=(gcc libc6-dev)
+	command -v strace >/dev/null || missing+=(strace)
 fi
 
 if ! command -v go >/dev/null; then

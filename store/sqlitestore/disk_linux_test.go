@@ -17,12 +17,12 @@ import (
 	"github.com/umavez/umavez"
 )
 
-// mountTmpfs mounts a small file system in memory, or skips the test.
+// mountTmpfs mounts a small file system in memory.
 func mountTmpfs(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("mounting a small file system needs to be root, and allowed to: %v", err)
+		unable(t, "mounting a small file system needs to be root, and allowed to: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
@@ -164,7 +164,7 @@ func failSyncs(t *testing.T, pid int) {
 	t.Helper()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
-		t.Skipf("failing a real fsync needs strace: %v", err)
+		unable(t, "failing a real fsync needs strace: %v", err)
 	}
 	cmd := exec.Command(strace, "-f", "-o", os.DevNull, "-e", "trace=fsync,fdatasync",
 		"-e", "inject=fsync,fdatasync:error=EIO:when=1", "-p", strconv.Itoa(pid))
@@ -181,7 +181,7 @@ func failSyncs(t *testing.T, pid int) {
 	})
 	lines := bufio.NewScanner(said)
 	if !lines.Scan() || !strings.Contains(lines.Text(), "attached") {
-		t.Skipf("strace may not trace a process here: %s", lines.Text())
+		unable(t, "strace may not trace a process here: %s", lines.Text())
 	}
 	go func() { // its further words would fill the pipe
 		for lines.Scan() {
