@@ -135,8 +135,8 @@ func (a *Attempt) Complete(answer []byte) error {
 
 // Release says that nothing happened and nothing will: the key is vacant again.
 // Duplicates that wait get answer, which is not stored, but for one, who
-// claims; when answer is nil, all of them look again. An attempt that keeps a step
-// is abandoned instead: something did happen.
+// claims; when answer is nil, all of them look again. An attempt that has sent a
+// step is abandoned instead: something may have happened.
 func (a *Attempt) Release(answer []byte) error {
 	a.observe(MomentReleasing, a.observation())
 	return a.finish(job{kind: jobRelease, payload: answer})
@@ -188,6 +188,9 @@ func (a *Attempt) finish(end job) error {
 	o.Err = err
 	a.observe(MomentUnsaved, o)
 	e.backlog.add(j)
+	if broken != nil {
+		return errors.Join(broken, err)
+	}
 	return fmt.Errorf("%w: %w", ErrUnsaved, err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -20,6 +21,7 @@ type stepBook struct {
 	mu     sync.Mutex
 	kept   []KeptStep
 	asked  map[string]bool
+	doubt  bool       // a step was sent, by this attempt or perhaps by an earlier one
 	news   signal     // a step was asked for, or broken was set
 	broken *StepError // why the key becomes unknown; nil: nothing is wrong
 }
@@ -32,6 +34,7 @@ func newStepBook(w won) *stepBook {
 	return &stepBook{
 		retried: w.rec.Tries > 1, age: w.rec.Age, sent: w.sent,
 		found: len(w.rec.Steps), kept: w.rec.Steps, asked: make(map[string]bool),
+		doubt: w.rec.Tries > 1,
 	}
 }
 
@@ -65,7 +68,12 @@ func (a *Attempt) enterStep(ctx context.Context, name string, o *stepOptions) (k
 	if err := b.othersFirst(ctx, name, b.found); err != nil {
 		return nil, 0, err
 	}
-	if err := b.doubt(name, o, a.eng.clock()); err != nil {
+	// A process that was stopped for long may find that another attempt has run
+	// all this meanwhile, and that the foreign system has forgotten the key.
+	if a.leaseLeft() <= 0 {
+		return nil, 0, ErrLeaseRanOut
+	}
+	if err := b.send(name, o, a.eng.clock()); err != nil {
 		return nil, 0, err
 	}
 	if o.noKey {
@@ -146,15 +154,15 @@ func (b *stepBook) othersFirst(ctx context.Context, name string, n int) error {
 // empty. Called with the mutex held.
 func (b *stepBook) missing(n int) string {
 	for _, s := range b.kept[:n] {
-		if s.Name[0] != sentMark[0] && !b.asked[s.Name] {
+		if !strings.HasPrefix(s.Name, sentMark) && !b.asked[s.Name] {
 			return s.Name
 		}
 	}
 	return ""
 }
 
-// doubt says whether a step that is not kept may be sent.
-func (b *stepBook) doubt(name string, o *stepOptions, now reading) error {
+// send says whether a step that is not kept may be sent, and notes that it is.
+func (b *stepBook) send(name string, o *stepOptions, now reading) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -163,6 +171,7 @@ func (b *stepBook) doubt(name string, o *stepOptions, now reading) error {
 	case b.retried && !o.noKey && b.age+now.since(b.sent) > o.honoured:
 		return b.breakUp(name, ReasonStepInDoubt, fmt.Sprintf("it may have been sent before, more than %v ago", o.honoured))
 	}
+	b.doubt = true
 	return nil
 }
 
@@ -207,8 +216,9 @@ func (a *Attempt) keepStep(name string, result stepResult) error {
 }
 
 // verdict is what the steps make of an end: completed only when every kept step
-// was asked for and none was refused, released only when none is kept. broken is
-// why the key becomes unknown instead.
+// was asked for and none was refused, released only when none was sent, kept or
+// not. A step in doubt must not be forgotten: the record knows since when its key
+// is in use. broken is why the key becomes unknown instead.
 func (b *stepBook) verdict(end job) (_ job, broken error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -218,7 +228,7 @@ func (b *stepBook) verdict(end job) (_ job, broken error) {
 	switch {
 	case b.broken != nil:
 		return job{kind: jobAbandon, reason: b.broken.Reason}, b.broken
-	case end.kind == jobRelease && len(b.kept) > 0:
+	case end.kind == jobRelease && (b.doubt || len(b.kept) > 0):
 		return job{kind: jobAbandon, reason: ReasonStatus, payload: end.payload}, nil
 	}
 	return end, nil
