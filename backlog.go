@@ -81,6 +81,9 @@ func (e *Engine) settle(j *job, err error) error {
 	switch {
 	case err != nil:
 		o.Err = err
+		if errors.Is(err, ErrContradicted) {
+			a.observe(MomentContradicted, o)
+		}
 		a.observe(MomentLeaseLost, o)
 	case j.kind == jobComplete:
 		a.observe(MomentCompleted, o)

@@ -35,12 +35,17 @@ func (e *Engine) peek(id ID, op *Operation) (rec Record, err error, ok bool) {
 func (e *Engine) lead(ctx context.Context, f *flight, op *Operation, now reading) (a *Attempt, rec Record, again bool, err error) {
 	req := ClaimRequest{
 		Attempt: NewAttemptID(), Fingerprint: op.Fingerprint, Policy: op.Policy,
-		Route: op.Route, Lease: e.opt.Lease, Request: op.Request,
+		Namespace: op.Key.Scope.Namespace, Scope: op.Key.ScopeID(), Route: op.Route, Label: op.Label,
+		Lease: e.opt.Lease, MaxUnsettled: e.opt.MaxUnsettled, Request: op.Request,
 	}
 	w, left := e.claim(ctx, f, op, &req, now)
 	switch {
 	case left:
 		return nil, Record{}, false, context.Cause(ctx)
+	case errors.Is(w.err, ErrTooManyUnsettled):
+		err = e.observeErr(MomentTooManyUnsettled, f.id, op, ErrTooManyUnsettled)
+		e.flights.land(f, endFailed, Record{}, err)
+		return nil, Record{}, false, err
 	case w.err != nil:
 		err = e.observeErr(MomentUnavailable, f.id, op, fmt.Errorf("%w: %w", ErrUnavailable, w.err))
 		e.flights.land(f, endFailed, Record{}, err)
@@ -150,7 +155,7 @@ func (e *Engine) claimKnown(ctx context.Context, id ID, op *Operation, req *Clai
 	sent := began
 	for pause := repeatFirst; ; pause = min(2*pause, repeatLast) {
 		w := e.claimOnce(ctx, id, op, req, sent)
-		if w.err == nil {
+		if w.err == nil || errors.Is(w.err, ErrTooManyUnsettled) {
 			return w
 		}
 		maybe = maybe || AppliedOf(w.err) == Maybe

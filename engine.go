@@ -15,7 +15,8 @@ import (
 // heartbeat.go keeps it alive, and backlog.go repeats what the store has not
 // answered yet.
 type Engine struct {
-	store  Store
+	base   Store // what New was given
+	store  Store // the same, behind the sealer
 	prompt bool        // the store never waits
 	marker StartMarker // nil: the store does not tell claimed from started
 	opt    Options
@@ -43,7 +44,7 @@ func New(store Store, o Options) (*Engine, error) {
 	if o.clock == nil {
 		o.clock = systemClock()
 	}
-	e := &Engine{store: store, opt: o, clock: o.clock, flights: newFlights(), stop: make(chan struct{})}
+	e := &Engine{base: store, store: store, opt: o, clock: o.clock, flights: newFlights(), stop: make(chan struct{})}
 	_, e.prompt = store.(Prompt)
 	e.marker, _ = store.(StartMarker)
 	e.keeper.eng, e.backlog.eng = e, e
@@ -59,7 +60,8 @@ func New(store Store, o Options) (*Engine, error) {
 //     have a Last), Expired (a tombstone), or Vacant: the attempt that this
 //     caller waited for was released, with rec.Answer as its answer;
 //   - an error: ErrKeyReused (rec is the record whose fingerprint differs),
-//     ErrRecipeUnknown, ErrUnavailable, ErrClosed, or the context's cause.
+//     ErrRecipeUnknown, ErrTooManyUnsettled, ErrUnavailable, ErrClosed, or the
+//     context's cause.
 //     Nothing was run.
 //
 // A caller whose context ends gets its answer at once. Claims run on a context
@@ -114,6 +116,9 @@ func (e *Engine) admit(op *Operation) error {
 	}
 	if len(op.Route) > MaxRoute {
 		op.Route = op.Route[:MaxRoute]
+	}
+	if len(op.Label) > MaxLabel {
+		op.Label = op.Label[:MaxLabel]
 	}
 	return nil
 }

@@ -20,6 +20,16 @@ var (
 	ErrMoved = errors.New("umavez: the record has moved since it was looked at")
 	// ErrHeld: somebody else holds the record.
 	ErrHeld = errors.New("umavez: the record is held by someone else")
+	// ErrNotQuiet: it is too early to say that the operation cannot happen any
+	// more; something of it may still be on the wire.
+	ErrNotQuiet = errors.New("umavez: too early to say that it cannot happen: a request may still be on its way")
+	// ErrContradicted: the attempt's outcome was settled by others, and it says
+	// otherwise. Like ErrLeaseLost, which it is too, it means that the record
+	// answers; somebody must find out which of the two is true.
+	ErrContradicted = fmt.Errorf("umavez: the attempt contradicts what its record was settled as: %w", ErrLeaseLost)
+	// ErrTooManyUnsettled: the scope has too many running and lost records. The
+	// engine hands it on; nothing was run.
+	ErrTooManyUnsettled = errors.New("umavez: too many operations of this caller are running or unsettled")
 )
 
 // What the engine answers when it does not run an operation.
@@ -90,7 +100,8 @@ func AppliedOf(err error) Applied {
 // will be the same next time) rather than a failure to answer.
 func isAnswer(err error) bool {
 	return err == nil || errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrHasSteps) ||
-		errors.Is(err, ErrStepKept) || errors.Is(err, ErrMoved) || errors.Is(err, ErrHeld)
+		errors.Is(err, ErrStepKept) || errors.Is(err, ErrMoved) || errors.Is(err, ErrHeld) ||
+		errors.Is(err, ErrNotQuiet) || errors.Is(err, ErrTooManyUnsettled)
 }
 
 func errorf(format string, args ...any) error {

@@ -21,6 +21,11 @@ type Scope struct {
 type Key struct {
 	Scope Scope
 	Name  string
+	// Secret keys the hashes that stores keep of the key, so that nobody who
+	// reads a store finds out by trying whose keys it holds, or which. All
+	// processes of a namespace must use the same: see [Settings]. Zero: plain
+	// hashes, for keys that are no secret.
+	Secret [32]byte
 }
 
 // ID names a record. It is the hash of a [Key], and the primary key in a store.
@@ -29,16 +34,42 @@ type ID [32]byte
 // String returns the ID as 64 hexadecimal digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// ID returns the record's name: SHA-256 over the length-prefixed parts of the
+// ID returns the record's name: a hash over the length-prefixed parts of the
 // key. The length prefixes keep ("a","bc") and ("ab","c") apart.
 func (k Key) ID() ID {
 	// Typical keys fit the array, so that hashing one allocates nothing.
 	var array [512]byte
-	b := append(array[:0], "umavez key 1\x00"...)
+	b := k.begin(append(array[:0], "umavez key"...))
 	b = appendPart(b, k.Scope.Namespace)
 	b = appendPart(b, k.Scope.Principal)
 	b = appendPart(b, k.Name)
 	return sha256.Sum256(b)
+}
+
+// begin appends what the hashes of a key have in common: their version, and the
+// secret if there is one. In front of length-prefixed parts it keys SHA-256.
+func (k *Key) begin(b []byte) []byte {
+	if k.Secret == ([32]byte{}) {
+		return append(b, " 1\x00"...)
+	}
+	return append(append(b, " 2\x00"...), k.Secret[:]...)
+}
+
+// ScopeID names a scope in a store: records with the same one belong to the same
+// caller.
+type ScopeID [16]byte
+
+// String returns the scope's id as 32 hexadecimal digits.
+func (s ScopeID) String() string { return hex.EncodeToString(s[:]) }
+
+// ScopeID returns the name of the key's scope, a hash as ID is.
+func (k Key) ScopeID() ScopeID {
+	var array [512]byte
+	b := k.begin(append(array[:0], "umavez scope"...))
+	b = appendPart(b, k.Scope.Namespace)
+	b = appendPart(b, k.Scope.Principal)
+	sum := sha256.Sum256(b)
+	return ScopeID(sum[:16])
 }
 
 func appendPart(b []byte, part string) []byte {

@@ -16,6 +16,8 @@ import (
 //	     │ settle: it cannot   └──────── lost ───────────────┘
 //	     └── happen any more ──────────
 //
+// lifesettle.go is the part of it for those outside an operation.
+//
 // memstore and sqlitestore run it as it stands. Every other store is held
 // against it by storetest. TestLife goes through every event in every state,
 // and TestLifeKeepsItsPromises searches all that can come of a few attempts.
@@ -23,8 +25,8 @@ import (
 // EventKind names a transition.
 type EventKind uint8
 
-// The transitions. Claim to Extend are the calls of [Store]; Hold and Settle
-// are for reconcilers and people.
+// The transitions. Claim to Extend are the calls of [Store]; Hold and Settle are
+// those of [Settler].
 const (
 	EventClaim EventKind = iota
 	EventCheckpoint
@@ -33,24 +35,31 @@ const (
 	EventAbandon
 	EventExtend
 	EventHold
-	EventSettleHappened
-	EventSettleCannotHappen
+	EventSettle
 )
 
 // Event is one call on a key, as data. Each kind reads the fields named after it.
 type Event struct {
-	Kind    EventKind
-	Attempt AttemptID // all; for Hold, the holder
+	Kind EventKind
+	// Attempt is whose call it is: of Hold, the holder's; of Settle, the
+	// settlement's own name.
+	Attempt AttemptID
 
 	Claim *ClaimRequest // Claim
-	Step  string        // Checkpoint
-	// Payload is the step's result (Checkpoint), the answer (Complete,
-	// SettleHappened), or the last word (Abandon).
+	// Unsettled is how many running and lost records the scope of a Claim has,
+	// as the store counts them. Read when the request bounds them.
+	Unsettled int
+	Step      string // Checkpoint
+	// Payload is the step's result (Checkpoint), the answer (Complete, Settle),
+	// or the last word (Abandon).
 	Payload []byte
 	Reason  Reason        // Abandon
-	For     time.Duration // Extend: the lease; Hold: how long
-	Keep    Retention     // Complete, SettleHappened
-	Fence   Fence         // Hold, Settle*: what was looked at
+	For     time.Duration // Extend: the lease; Hold: how long; Settle: the quiet time
+	Keep    Retention     // Complete, Settle
+	Fence   Fence         // Hold, Settle: what was looked at
+	Action  Action        // Settle
+	Who     string        // Settle
+	Why     string        // Settle
 }
 
 // Effect is what a transition asks of the store.
@@ -59,6 +68,8 @@ type Effect struct {
 	Write bool
 	// Acquired is the answer to a claim.
 	Acquired bool
+	// Audit goes into the record's audit trail, in the same write. Nil: nothing.
+	Audit *AuditEntry
 	// Err is the answer to the caller.
 	Err error
 }
@@ -71,15 +82,20 @@ func Next(row Row, now Instant, ev Event) (next Row, eff Effect) {
 	case EventClaim:
 		return row.claim(now, ev)
 	case EventRelease:
+		if next, eff, ok := row.contradicted(now, ev); ok {
+			return next, eff
+		}
 		return row.release(now, ev)
 	case EventHold:
 		return row.hold(now, ev)
-	case EventSettleHappened, EventSettleCannotHappen:
+	case EventSettle:
 		return row.settle(now, ev)
-	case EventComplete:
-		if row.Phase == PhaseDone {
-			return row.completeAgain(now, ev)
-		}
+	}
+	if next, eff, ok := row.contradicted(now, ev); ok {
+		return next, eff
+	}
+	if ev.Kind == EventComplete && row.Phase == PhaseDone {
+		return row.completeAgain(now, ev)
 	}
 	// What is left is the owner's: it counts while the row carries its
 	// attempt, lease or no lease. Expiry permits a takeover; it revokes nothing.
@@ -109,10 +125,18 @@ func (row Row) claim(now Instant, ev Event) (Row, Effect) {
 		if row.Phase == PhaseVacant && row.Attempt == ev.Attempt {
 			return row, Effect{} // it was released, and this claim comes late
 		}
+		switch {
+		case req.Resume:
+			return row, Effect{} // what it would resume is not there any more
+		case req.MaxUnsettled > 0 && ev.Unsettled >= req.MaxUnsettled:
+			return row, Effect{Err: ErrTooManyUnsettled}
+		}
 		row = Row{
-			Phase: PhaseRunning, Policy: req.Policy, Route: req.Route,
+			Phase: PhaseRunning, Policy: req.Policy,
+			Namespace: req.Namespace, Scope: req.Scope, Route: req.Route, Label: req.Label,
 			Fingerprint: req.Fingerprint, Request: req.Request,
 			Fence: row.Fence, Claimed: now,
+			Overruled: row.Overruled, Contradicted: row.Contradicted,
 		}
 	case Running, Lost:
 		if row.Attempt == ev.Attempt {
@@ -175,8 +199,10 @@ func (row Row) checkpoint(ev Event) (Row, Effect) {
 // done keeps the answer and drops what only an unfinished operation needs.
 func (row Row) done(now Instant, ev Event) Row {
 	return Row{
-		Phase: PhaseDone, Policy: row.Policy, Route: row.Route, Tries: row.Tries,
+		Phase: PhaseDone, Policy: row.Policy, Tries: row.Tries,
+		Namespace: row.Namespace, Scope: row.Scope, Route: row.Route, Label: row.Label,
 		Attempt: row.Attempt, Fingerprint: row.Fingerprint, Fence: row.Fence,
+		Overruled: row.Overruled, Contradicted: row.Contradicted,
 		Claimed: row.Claimed, Since: now,
 		Until:  now.Add(ev.Keep.Retain),
 		Gone:   now.Add(ev.Keep.Retain).Add(ev.Keep.Tombstone),
@@ -225,6 +251,7 @@ func (row Row) vacated(now Instant, barred AttemptID) Row {
 	return Row{
 		Phase: PhaseVacant, Attempt: barred, Fence: row.Fence,
 		Since: now, Until: now.Add(ReleasedKept),
+		Overruled: row.Overruled, Contradicted: row.Contradicted,
 	}
 }
 
@@ -253,49 +280,4 @@ func (row Row) extend(now Instant, ev Event) (Row, Effect) {
 	}
 	row.Until = max(row.Until, now.Add(ev.For))
 	return row, Effect{Write: true}
-}
-
-// hold gives a lost row to one looker for a time. It touches neither attempt
-// nor lease: a late owner completes all the same.
-func (row Row) hold(now Instant, ev Event) (Row, Effect) {
-	if row.State(now) != Lost || row.Fence != ev.Fence {
-		return row, Effect{Err: ErrMoved}
-	}
-	if row.Holder != ev.Attempt && now < row.HeldUntil {
-		return row, Effect{Err: ErrHeld}
-	}
-	row.Holder, row.HeldUntil = ev.Attempt, now.Add(ev.For)
-	return row, Effect{Write: true}
-}
-
-// settle ends a lost row by outside knowledge: it happened, with this answer,
-// or it cannot happen any more. It takes the row from its attempt, so that a
-// late owner learns of it.
-func (row Row) settle(now Instant, ev Event) (Row, Effect) {
-	if row.settledSo(now, ev) {
-		return row, Effect{}
-	}
-	if row.State(now) != Lost || row.Fence != ev.Fence {
-		return row, Effect{Err: ErrMoved}
-	}
-	if ev.Kind == EventSettleCannotHappen {
-		return row.vacated(now, row.Attempt), Effect{Write: true}
-	}
-	row = row.done(now, ev)
-	row.Settled = true
-	return row, Effect{Write: true}
-}
-
-// settledSo reports whether the row stands where this settlement leads, so that
-// the repeat of one whose reply was lost is told yes. The fence tells that no
-// attempt has come between.
-func (row Row) settledSo(now Instant, ev Event) bool {
-	if row.Fence != ev.Fence || row.Fence == 0 {
-		return false
-	}
-	if ev.Kind == EventSettleCannotHappen {
-		return row.Phase == PhaseVacant
-	}
-	return row.Phase == PhaseDone && row.Settled &&
-		(now >= row.Until || bytes.Equal(row.Answer, ev.Payload))
 }

@@ -55,14 +55,14 @@ func (f *future) judges() {
 func (f *future) settlementArrives() {
 	w := f.now
 	ev := Event{
-		Kind: EventSettleCannotHappen, Fence: place{fence: w.settler.fence}.in(f.policy).Fence,
+		Kind: EventSettle, Action: ActionCannotHappen, Fence: place{fence: w.settler.fence}.in(f.policy).Fence,
 		Payload: []byte{settledAnswer}, Keep: Retention{Retain: time.Hour},
 	}
 	if w.settler.happened {
-		ev.Kind = EventSettleHappened
+		ev.Action = ActionHappened
 	}
 	eff := f.apply(&w, ev)
-	if eff.Write && ev.Kind == EventSettleCannotHappen && !f.everBarred {
+	if eff.Write && ev.Action == ActionCannotHappen && !f.everBarred {
 		w.barred = 0 // the row bars the settled attempt instead
 	}
 	f.add("the settlement arrives, the reply is lost", -1, w)

@@ -100,10 +100,10 @@ var lifeEvents = map[string]Event{
 	"extend":   {Kind: EventExtend, For: time.Second},
 	"hold":     {Kind: EventHold, For: time.Second, Fence: lifeFence},
 	"hold≠":    {Kind: EventHold, For: time.Second, Fence: lifeFence - 1},
-	"happened": {Kind: EventSettleHappened, Payload: []byte("a"), Keep: Retention{time.Hour, time.Hour}, Fence: lifeFence},
-	"happ.≠":   {Kind: EventSettleHappened, Payload: []byte("a"), Fence: lifeFence - 1},
-	"cannot":   {Kind: EventSettleCannotHappen, Fence: lifeFence},
-	"cannot≠":  {Kind: EventSettleCannotHappen, Fence: lifeFence - 1},
+	"happened": {Kind: EventSettle, Action: ActionHappened, Payload: []byte("a"), Keep: Retention{time.Hour, time.Hour}, Fence: lifeFence},
+	"happ.≠":   {Kind: EventSettle, Action: ActionHappened, Payload: []byte("a"), Fence: lifeFence - 1},
+	"cannot":   {Kind: EventSettle, Action: ActionCannotHappen, Fence: lifeFence},
+	"cannot≠":  {Kind: EventSettle, Action: ActionCannotHappen, Fence: lifeFence - 1},
 }
 
 // lifeTable is the life of a key. A cell says what is answered and written:
@@ -214,7 +214,7 @@ func TestLife(t *testing.T) {
 		}
 	}
 	for state := Vacant; state <= Expired; state++ {
-		for kind := EventClaim; kind <= EventSettleCannotHappen; kind++ {
+		for kind := EventClaim; kind <= EventSettle; kind++ {
 			if !reached[state][kind] {
 				t.Errorf("no row of the table meets event %d in state %v", kind, state)
 			}
@@ -249,7 +249,7 @@ func holdsAlways(t *testing.T, name string, row Row, ev Event, next Row, eff Eff
 // TestLifeOfUnknownEvents: a kind that Next does not know changes nothing.
 func TestLifeOfUnknownEvents(t *testing.T) {
 	row := lifeRows["mine"]
-	next, eff := Next(row, lifeNow, Event{Kind: EventSettleCannotHappen + 1, Attempt: mine})
+	next, eff := Next(row, lifeNow, Event{Kind: EventSettle + 1, Attempt: mine})
 	if eff.Err == nil || eff.Write || !reflect.DeepEqual(next, row) {
 		t.Errorf("an unknown event: %+v", eff)
 	}
@@ -324,7 +324,7 @@ func TestTakeOverIsOfTheSameRequest(t *testing.T) {
 // TestSettledAttemptIsBarred: what cannot happen any more must not be begun by a
 // claim of the settled attempt that is still on its way.
 func TestSettledAttemptIsBarred(t *testing.T) {
-	row, eff := Next(running(mine, Opaque, lifeNow), lifeNow, Event{Kind: EventSettleCannotHappen, Fence: lifeFence})
+	row, eff := Next(running(mine, Opaque, lifeNow), lifeNow, Event{Kind: EventSettle, Action: ActionCannotHappen, Fence: lifeFence})
 	if eff.Err != nil || row.State(lifeNow) != Vacant || row.Until != lifeNow.Add(ReleasedKept) {
 		t.Fatalf("settled: %+v, %+v", eff, row)
 	}
@@ -337,9 +337,9 @@ func TestSettledAttemptIsBarred(t *testing.T) {
 
 // TestSettlementNamesAFence: nobody settles a key that was never seen.
 func TestSettlementNamesAFence(t *testing.T) {
-	for _, kind := range []EventKind{EventSettleHappened, EventSettleCannotHappen} {
-		if _, eff := Next(Row{}, lifeNow, Event{Kind: kind}); !errors.Is(eff.Err, ErrMoved) {
-			t.Errorf("event %d on a key never seen: %v, want ErrMoved", kind, eff.Err)
+	for _, action := range []Action{ActionHappened, ActionCannotHappen} {
+		if _, eff := Next(Row{}, lifeNow, Event{Kind: EventSettle, Action: action}); !errors.Is(eff.Err, ErrMoved) {
+			t.Errorf("%s on a key never seen: %v, want ErrMoved", action, eff.Err)
 		}
 	}
 }

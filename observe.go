@@ -52,6 +52,18 @@ const (
 	MomentUnavailable
 	// MomentTakenOver: the claim took over a lost record.
 	MomentTakenOver
+	// MomentTooManyUnsettled: a claim was refused, since too many records of its
+	// caller are running or lost.
+	MomentTooManyUnsettled
+	// MomentContradicted: an attempt whose outcome was settled came back and says
+	// otherwise. Must stay at zero.
+	MomentContradicted
+	// MomentSettled: a record was settled here, parked or forgotten.
+	MomentSettled
+	// MomentAsked: a reconciler was asked about a lost record. Err is what went wrong.
+	MomentAsked
+	// MomentCompleter: the completer takes up a lost record.
+	MomentCompleter
 
 	momentCount
 )
@@ -60,7 +72,7 @@ var momentNames = [momentCount]string{
 	"claimed", "started", "completing", "completed", "releasing", "released", "abandoned",
 	"lease_lost", "extended", "extend_failed", "run_too_long", "unsaved", "unstarted",
 	"replayed", "waiting", "in_progress", "unknown", "expired", "key_reused", "unavailable",
-	"taken_over",
+	"taken_over", "too_many_unsettled", "contradicted", "settled", "asked", "completer",
 }
 
 // String returns the moment's name in snake case, as metrics use it.

@@ -12,6 +12,9 @@ type Operation struct {
 	Policy        Policy
 	// Route names the operation for operators. Cut to MaxRoute bytes.
 	Route string
+	// Label is the key in words, for operators of a service that keeps it. Cut
+	// to MaxLabel bytes. Empty: only hashes are kept.
+	Label string
 	// Wait is how long a duplicate may wait for a running attempt. Zero or
 	// less: not at all.
 	Wait time.Duration

@@ -34,6 +34,14 @@ type Options struct {
 	// MaxReleases bounds the claims that wait to be released in the background.
 	// Beyond it new claims get ErrUnavailable. Default 1,024.
 	MaxReleases int
+	// MaxUnsettled bounds the records of one caller that are running or lost.
+	// Beyond it new keys get ErrTooManyUnsettled. Default 1,000: far more than a
+	// person settles, so that an outage shows before it fills the store.
+	// Negative: no bound.
+	MaxUnsettled int
+	// Sealer seals what records hold before it goes to the store: answers,
+	// steps, requests, and the namespaces' hash keys. Nil: they lie in plain.
+	Sealer Sealer
 	// PurgeEvery is how often Run purges the store. Default 1 min.
 	PurgeEvery time.Duration
 	// Observe is told of every moment. It is called on the goroutine on which
@@ -85,6 +93,10 @@ func (o Options) withDefaults() (Options, error) {
 			*n.value = n.def
 		}
 	}
+	if o.MaxUnsettled == 0 {
+		o.MaxUnsettled = 1000
+	}
+	o.MaxUnsettled = max(o.MaxUnsettled, 0)
 	if o.MaxUnsaved < 0 {
 		return o, errorf("Options.MaxUnsaved is negative: %d", o.MaxUnsaved)
 	}

@@ -58,11 +58,19 @@ const (
 	// ReasonCodeChanged: the steps that are kept are not those of the code that
 	// was to go on with them.
 	ReasonCodeChanged Reason = "code-changed"
+	// ReasonParked: a completer or reconciler gave up on it.
+	ReasonParked Reason = "parked"
+	// ReasonSettled: what was in doubt cannot happen any more, and the next
+	// attempt resumes after the kept steps.
+	ReasonSettled Reason = "settled"
 )
 
 // Parks reports whether an attempt that ended for this reason is not taken over,
-// whatever its policy: the next one would do what this one must not.
-func (r Reason) Parks() bool { return r == ReasonStepInDoubt || r == ReasonCodeChanged }
+// whatever its policy: the next one would do what this one must not, or somebody
+// has set the record aside.
+func (r Reason) Parks() bool {
+	return r == ReasonStepInDoubt || r == ReasonCodeChanged || r == ReasonParked
+}
 
 // KeptStep is a kept result of a named part of an operation.
 type KeptStep struct {
@@ -78,9 +86,13 @@ type Fence int64
 // store's clock, so that no reader compares its own clock with them. The byte
 // slices are shared: do not change them.
 type Record struct {
-	State       State
-	Policy      Policy
-	Route       string
+	State     State
+	Policy    Policy
+	Namespace string
+	Scope     ScopeID
+	Route     string
+	// Label is the key in words, if the service keeps it.
+	Label       string
 	Fingerprint Fingerprint
 	// Attempt holds the key now, or held it when it was completed.
 	Attempt AttemptID
@@ -91,6 +103,8 @@ type Record struct {
 	Reason Reason
 	// Settled: a reconciler or a person gave the answer, not the operation.
 	Settled bool
+	// Contradicted: an attempt whose outcome was settled said otherwise.
+	Contradicted bool
 
 	Steps []KeptStep
 	// Answer is what every other attempt gets. Set when State is Done.
@@ -109,4 +123,13 @@ type Record struct {
 	LeaseLeft time.Duration
 	// RetainLeft is how long the answer is still kept. Set when State is Done.
 	RetainLeft time.Duration
+	// HeldLeft is for how long somebody looks into the record, alone. Set when
+	// State is Lost.
+	HeldLeft time.Duration
+}
+
+// Unknown reports whether the record is one that nobody's next attempt takes
+// over: it is lost, and its outcome stays unknown until it is settled.
+func (r *Record) Unknown() bool {
+	return r.State == Lost && (!r.Policy.TakesOver() || r.Reason.Parks())
 }

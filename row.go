@@ -45,7 +45,10 @@ type Row struct {
 	Attempt     AttemptID
 	Fingerprint Fingerprint
 	Fence       Fence
+	Namespace   string
+	Scope       ScopeID
 	Route       string
+	Label       string
 	// Ended is the reason with which the owner abandoned its lease.
 	Ended Reason
 
@@ -64,9 +67,14 @@ type Row struct {
 	Last    []byte
 	Request []byte
 
-	// Holder looks into a lost row, alone, until HeldUntil.
+	// Holder looks into a lost row, alone, until HeldUntil. In a row that was
+	// settled, it names the settlement.
 	Holder    AttemptID
 	HeldUntil Instant
+	// Overruled is the attempt whose outcome was settled last. Contradicted: it
+	// came back and said otherwise.
+	Overruled    AttemptID
+	Contradicted bool
 }
 
 // State returns where the key stands at an instant.
@@ -105,9 +113,10 @@ func (row Row) Purge(now Instant) (next Row, keep bool) {
 // Record tells of the row in durations, as of an instant.
 func (row Row) Record(now Instant) Record {
 	rec := Record{
-		State: row.State(now), Policy: row.Policy, Route: row.Route,
+		State: row.State(now), Policy: row.Policy,
+		Namespace: row.Namespace, Scope: row.Scope, Route: row.Route, Label: row.Label,
 		Fingerprint: row.Fingerprint, Attempt: row.Attempt, Fence: row.Fence,
-		Tries: int(row.Tries), Settled: row.Settled,
+		Tries: int(row.Tries), Settled: row.Settled, Contradicted: row.Contradicted,
 		Steps: row.Steps, Last: row.Last, Request: row.Request,
 		Age: now.Sub(row.Claimed), Since: now.Sub(row.Since),
 	}
@@ -118,6 +127,7 @@ func (row Row) Record(now Instant) Record {
 		rec.LeaseLeft = row.Until.Sub(now)
 	case Lost:
 		rec.Since = now.Sub(row.Until)
+		rec.HeldLeft = max(row.HeldUntil.Sub(now), 0)
 		rec.Reason = row.Ended
 		if rec.Reason == "" {
 			rec.Reason = ReasonKilled

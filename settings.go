@@ -18,10 +18,22 @@ type Settings struct {
 	// Recipe says how keys get their scope. A changed recipe makes every
 	// running key a new key, so it is changed only on purpose.
 	Recipe string
-	// FingerprintKey keys the hashes of requests, so that a stored hash does
-	// not give up a card number to a dictionary.
-	FingerprintKey [32]byte
+	// HashKey keys the hashes of requests, keys and callers, so that a stored
+	// hash does not give up a card number to a dictionary: HashKeySize random
+	// bytes. A store keeps what it is given, up to MaxHashKey bytes: with a
+	// [Sealer] that is the sealed form.
+	HashKey string
+	// Kept: the store keeps these settings, so that whoever shares it has the
+	// same. Set by [Engine.Namespace].
+	Kept bool
 }
+
+// HashKeySize is the length of a HashKey, and MaxHashKey the most that stores
+// have room for.
+const (
+	HashKeySize = 32
+	MaxHashKey  = 256
+)
 
 // Format is the version of stored answers and records that this release writes.
 const Format = 1
@@ -60,7 +72,9 @@ var ErrFormat = errors.New("umavez: the store's records have a format that this 
 func (e *Engine) Namespace(ctx context.Context, name, recipe string) (Settings, error) {
 	propose := Settings{Format: Format, Recipe: recipe}
 	rand.Read(propose.Epoch[:])
-	rand.Read(propose.FingerprintKey[:])
+	var hashKey [HashKeySize]byte
+	rand.Read(hashKey[:])
+	propose.HashKey = string(hashKey[:])
 	keeper, ok := e.store.(SettingsKeeper)
 	if !ok {
 		return propose, nil
@@ -71,8 +85,11 @@ func (e *Engine) Namespace(ctx context.Context, name, recipe string) (Settings, 
 		return Settings{}, err
 	case kept.Format != Format:
 		return Settings{}, fmt.Errorf("%w: %d, not %d", ErrFormat, kept.Format, Format)
+	case len(kept.HashKey) != HashKeySize:
+		return Settings{}, errorf("the hash key of namespace %q has %d bytes, want %d", name, len(kept.HashKey), HashKeySize)
 	case kept.Recipe != recipe:
 		return Settings{}, &RecipeError{Namespace: name, Kept: kept.Recipe, Used: recipe}
 	}
+	kept.Kept = true
 	return kept, nil
 }

@@ -29,15 +29,17 @@ const LastWord = ""
 // side changes them.
 type Store interface {
 	// Claim makes id run under req.Attempt and reports acquired, when
-	//   - the key is vacant, and req.Attempt is not the attempt that was
-	//     released last (its release bars it); or
+	//   - the key is vacant, req.Attempt is not the attempt that was released
+	//     last (its release bars it), and the request is none to Resume; or
 	//   - the record runs under req.Attempt already and was not abandoned: the
 	//     lease is set anew, never shortened, and nothing else changes; or
 	//   - the record is lost, its fence is req.TakeOver, its own policy allows a
 	//     takeover and its reason is none that Parks, and its fingerprint is req.Fingerprint: policy, route,
 	//     fingerprint, request and steps stay as the first claim kept them.
-	// In every other case it changes nothing. The record is returned as it is
-	// after the call, acquired or not. The fence of an acquired record is
+	// In every other case it changes nothing. A vacant key that would be granted
+	// is ErrTooManyUnsettled when req.MaxUnsettled or more records of its scope
+	// are running or lost. The record is returned as it is after the call,
+	// acquired or not. The fence of an acquired record is
 	// max(its fence before + 1, the store's clock in microseconds), so that it
 	// rises over the key's whole life, also through release and retention.
 	Claim(ctx context.Context, id ID, req ClaimRequest) (rec Record, acquired bool, err error)
@@ -85,16 +87,34 @@ type ClaimRequest struct {
 	Attempt     AttemptID
 	Fingerprint Fingerprint
 	Policy      Policy
+	// Namespace and Scope say whose key it is. Both zero: nobody's in particular.
+	Namespace string
+	Scope     ScopeID
 	// Route names the operation for operators; at most MaxRoute bytes.
 	Route string
+	// Label is the key in words, for operators of services that keep it; at
+	// most MaxLabel bytes.
+	Label string
 	// Lease is the attempt's right to finish, for a time.
 	Lease time.Duration
 	// TakeOver is the fence of the lost record that the claimer has seen and
 	// wants to take over. Zero: none.
 	TakeOver Fence
+	// Resume: nothing but the takeover is wanted; a key that has become vacant
+	// meanwhile is not claimed.
+	Resume bool
+	// MaxUnsettled bounds how many records of the scope may be running or lost
+	// for a vacant key to be granted. Zero: no bound. A store that several
+	// processes share may overshoot by what the others have claimed within the
+	// last second.
+	MaxUnsettled int
 	// Request is kept for a completer that finishes what its client gave up.
 	Request []byte
 }
+
+// MaxLabel is the longest label of a record, in bytes: room for a namespace, a
+// principal and a key.
+const MaxLabel = 1024
 
 // MaxRoute is the longest route name, in bytes: it is stored with every record.
 const MaxRoute = 255
@@ -125,8 +145,8 @@ type Prompt interface {
 // Purger is implemented by stores that need to be told to drop what is over.
 type Purger interface {
 	// Purge drops released rows after ReleasedKept, answers after their
-	// retention, and rows after their tombstone: at most limit of them, and
-	// never a running or lost one. It returns how many rows it dropped or
+	// retention, rows after their tombstone, and entries of the audit trail
+	// after AuditKept: at most limit of them, and never a running or lost row. It returns how many rows it dropped or
 	// shortened; fewer than limit means that nothing more is due.
 	Purge(ctx context.Context, limit int) (int, error)
 }

@@ -35,7 +35,7 @@ type asked struct {
 	received    time.Time
 	key         umavez.Key
 	body        []byte
-	settings    *umavez.Settings
+	settings    *shared
 	fingerprint umavez.Fingerprint
 	preferred   time.Duration // the client's own wait; valid if prefers
 	prefers     bool
@@ -50,7 +50,7 @@ var calls = sync.Pool{New: func() any {
 	c := new(call)
 	c.rec.reset()
 	c.refingerprint = func(recipe uint32) (umavez.Fingerprint, bool) {
-		return c.once.prints.sumBy(recipe, &c.settings.FingerprintKey, c.r, c.body)
+		return c.once.prints.sumBy(recipe, &c.settings.hashKey, c.r, c.body)
 	}
 	return c
 }}

@@ -87,7 +87,8 @@ func (c *call) prepare() (refusal Problem, ok bool) {
 		return unavailable(), false
 	}
 	c.body, c.settings = body, settings
-	c.fingerprint = o.prints.sum(&settings.FingerprintKey, c.r, body)
+	c.key.Secret = settings.secret
+	c.fingerprint = o.prints.sum(&settings.hashKey, c.r, body)
 	return Problem{}, true
 }
 

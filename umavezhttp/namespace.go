@@ -15,8 +15,17 @@ type namespace struct {
 	eng          *umavez.Engine
 	name, recipe string
 
-	kept atomic.Pointer[umavez.Settings]
+	kept atomic.Pointer[shared]
 	turn chan struct{} // held by the one caller who asks the store
+}
+
+// shared is what a request needs of the settings.
+type shared struct {
+	// hashKey keys fingerprints.
+	hashKey [umavez.HashKeySize]byte
+	// secret keys the hashes of keys and callers. It is zero when the store does
+	// not keep the settings: another process would find other records.
+	secret [umavez.HashKeySize]byte
 }
 
 // settingsTimeout bounds one reading, as the engine bounds a claim by default:
@@ -29,7 +38,7 @@ func newNamespace(eng *umavez.Engine, name, recipe string) *namespace {
 
 // settings returns what is shared. While one caller asks the store the others
 // wait for their turn, so that a store that comes back is not overrun.
-func (n *namespace) settings(ctx context.Context) (*umavez.Settings, error) {
+func (n *namespace) settings(ctx context.Context) (*shared, error) {
 	if s := n.kept.Load(); s != nil {
 		return s, nil
 	}
@@ -44,10 +53,14 @@ func (n *namespace) settings(ctx context.Context) (*umavez.Settings, error) {
 	if s := n.kept.Load(); s != nil {
 		return s, nil
 	}
-	s, err := n.eng.Namespace(ctx, n.name, n.recipe)
+	settings, err := n.eng.Namespace(ctx, n.name, n.recipe)
 	if err != nil {
 		return nil, err
 	}
-	n.kept.Store(&s)
-	return &s, nil
+	s := &shared{hashKey: [umavez.HashKeySize]byte([]byte(settings.HashKey))}
+	if settings.Kept {
+		s.secret = s.hashKey
+	}
+	n.kept.Store(s)
+	return s, nil
 }

@@ -40,7 +40,7 @@ func (s *Store) Settings(
 // settings returns the namespace's row, and makes it when it is not there.
 func (t *tx) settings(namespace string, propose umavez.Settings) (umavez.Settings, error) {
 	t.c.bind(0, []byte(namespace), propose.Epoch[:], int64(propose.Format),
-		propose.Recipe, propose.FingerprintKey[:], int64(t.now))
+		propose.Recipe, []byte(propose.HashKey), int64(t.now))
 	n, err := t.c.exec(stPropose, 6)
 	if err != nil {
 		return umavez.Settings{}, err
@@ -62,7 +62,7 @@ func (c *conn) namespace(name string) (kept umavez.Settings, there bool, err err
 		s.into(kept.Epoch[:])
 		kept.Format = int(s.integer())
 		kept.Recipe = s.text()
-		s.into(kept.FingerprintKey[:])
+		kept.HashKey = string(s.blob())
 		if s.err != nil {
 			return fmt.Errorf("%w: namespace %q: %w", errDamaged, name, s.err)
 		}

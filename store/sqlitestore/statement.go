@@ -78,9 +78,9 @@ var texts = [statements]string{
 	stDisown: "UPDATE umavez_record SET owner = NULL WHERE phase = 1 AND owner = ?",
 
 	// name.
-	stNamespace: "SELECT epoch, format, recipe, fingerprint_key FROM umavez_namespace WHERE name = ?",
-	// name, epoch, format, recipe, fingerprint_key, created_at.
-	stPropose: "INSERT INTO umavez_namespace (name, epoch, format, recipe, fingerprint_key, created_at) " +
+	stNamespace: "SELECT epoch, format, recipe, hash_key FROM umavez_namespace WHERE name = ?",
+	// name, epoch, format, recipe, hash_key, created_at.
+	stPropose: "INSERT INTO umavez_namespace (name, epoch, format, recipe, hash_key, created_at) " +
 		"VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
 	// recipe, accepted_reason, accepted_at, name.
 	stAccept: "UPDATE umavez_namespace SET recipe = ?, accepted_reason = ?, accepted_at = ? WHERE name = ?",

@@ -51,8 +51,7 @@ func proposal() umavez.Settings {
 	s := umavez.Settings{Format: umavez.Format, Recipe: "principal v1 \x00\xff"}
 	s.Epoch = umavez.NewAttemptID()
 	first, second := umavez.NewAttemptID(), umavez.NewAttemptID()
-	copy(s.FingerprintKey[:16], first[:])
-	copy(s.FingerprintKey[16:], second[:])
+	s.HashKey = string(first[:]) + string(second[:])
 	return s
 }
 

@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS umavez_namespace (
 	epoch           BLOB    NOT NULL CHECK (length(epoch) = 16),
 	format          INTEGER NOT NULL,
 	recipe          TEXT    NOT NULL,
-	fingerprint_key BLOB    NOT NULL CHECK (length(fingerprint_key) = 32),
+	hash_key        BLOB    NOT NULL CHECK (length(hash_key) BETWEEN 32 AND 256), -- sealed, if a key ring is in use
 	created_at      INTEGER NOT NULL,
 	accepted_reason TEXT,   -- why the recipe was changed, the last time
 	accepted_at     INTEGER

@@ -1,0 +1,104 @@
+package umavez
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// This file is what operators, their console and their command line do with
+// records: look, and settle.
+
+// ErrNotOffered: the store cannot do this.
+var ErrNotOffered = errors.New("umavez: the store does not offer this")
+
+// List returns a page of the store's records.
+func (e *Engine) List(ctx context.Context, q Query) ([]Listed, error) {
+	lister, ok := e.base.(Lister)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: listing records", ErrNotOffered)
+	case q.Limit < 1 || q.Limit > MaxPage:
+		return nil, errorf("Query.Limit is %d; a page has 1 to %d records", q.Limit, MaxPage)
+	}
+	return lister.List(ctx, q)
+}
+
+// Inspect returns all that the store knows of a record: what it holds, and its
+// audit trail. Of a key that nobody holds the trail alone may be left.
+func (e *Engine) Inspect(ctx context.Context, id ID) (Record, []AuditEntry, error) {
+	rec, err := e.store.Get(ctx, id)
+	if err != nil {
+		return Record{}, nil, err
+	}
+	settler, ok := e.base.(Settler)
+	if !ok {
+		return rec, nil, nil
+	}
+	trail, err := settler.Trail(ctx, id)
+	return rec, trail, err
+}
+
+// Settle applies a settlement and repeats it until the store has answered, for
+// at most SaveTimeout. An ID that is zero is drawn. A Keep that is zero is the
+// engine's own, for the record's policy.
+func (e *Engine) Settle(ctx context.Context, id ID, s Settlement) error {
+	if _, ok := e.base.(Settler); !ok {
+		return fmt.Errorf("%w: settling records", ErrNotOffered)
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	if s.ID == (AttemptID{}) {
+		s.ID = NewAttemptID()
+	}
+	rec, err := e.store.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if s.Keep == (Retention{}) {
+		s.Keep = e.opt.retention(&Operation{Policy: rec.Policy})
+	}
+	if s.Action == ActionForget && s.Keep.Tombstone <= 0 {
+		s.Keep.Tombstone = DefaultTombstone
+	}
+	err = e.repeat(func(ctx context.Context) error { return e.store.(Settler).Settle(ctx, id, s) })
+	e.tell(MomentSettled, id, rec.Route, rec.Policy, Observation{Fence: s.Fence, Reason: rec.Reason, Err: err})
+	return err
+}
+
+// check refuses a settlement that no record could take.
+func (s *Settlement) check() error {
+	switch {
+	case s.Who == "" || len(s.Who) > MaxWho:
+		return errorf("Settlement.Who has %d bytes; the audit trail needs 1 to %d", len(s.Who), MaxWho)
+	case s.Why == "" || len(s.Why) > MaxWhy:
+		return errorf("Settlement.Why has %d bytes; the audit trail needs 1 to %d", len(s.Why), MaxWhy)
+	case s.Fence == 0:
+		return errorf("Settlement.Fence is missing: it says which attempt was looked at")
+	case s.Quiet < 0:
+		return errorf("Settlement.Quiet is negative: %v", s.Quiet)
+	}
+	switch s.Action {
+	case ActionHappened:
+		if s.Answer == nil {
+			return errorf("Settlement.Answer is missing: it is what every attempt gets from now on")
+		}
+	case ActionCannotHappen, ActionPark, ActionForget:
+		if s.Answer != nil {
+			return errorf("Settlement.Answer goes with %q only, not with %q", ActionHappened, s.Action)
+		}
+	default:
+		return errorf("Settlement.Action is unknown: %q", string(s.Action))
+	}
+	return nil
+}
+
+// DefaultQuiet is how long after a loss it is too early to say that nothing can
+// happen any more, unless the engine's MaxRun is longer: a gateway may hold a
+// request for minutes.
+const DefaultQuiet = 10 * time.Minute
+
+// Quiet is the engine's default for [Settlement].Quiet.
+func (e *Engine) Quiet() time.Duration { return max(DefaultQuiet, e.opt.MaxRun) }
