@@ -13,7 +13,9 @@ import (
 func proposal(recipe string) umavez.Settings {
 	p := umavez.Settings{Format: umavez.Format, Recipe: recipe}
 	_, _ = rand.Read(p.Epoch[:])
-	_, _ = rand.Read(p.FingerprintKey[:])
+	var hashKey [umavez.HashKeySize]byte
+	_, _ = rand.Read(hashKey[:])
+	p.HashKey = string(hashKey[:])
 	return p
 }
 
