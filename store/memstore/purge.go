@@ -30,8 +30,8 @@ func (s *Store) Purge(ctx context.Context, limit int) (int, error) {
 }
 
 // sweep makes room in a full store: it purges a chunk of each shard, and
-// returns how many rows it dropped or shortened. When nothing is due this is a
-// look at the top of each heap.
+// returns how many rows and entries it dropped or shortened. When nothing is due
+// this is a look at the top of each heap.
 func (s *Store) sweep() int {
 	purged := 0
 	for i := range s.shards {
@@ -40,12 +40,16 @@ func (s *Store) sweep() int {
 	return purged
 }
 
-// purgeShard purges at most limit rows of a shard, the longest due first.
+// purgeShard purges at most limit rows and entries of a shard, the longest due first.
 func (s *Store) purgeShard(sh *shard, limit int) int {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	now := umavez.InstantOf(s.now())
 	for purged := range limit {
+		if sh.trails.purge(now) {
+			s.audited.Add(-1)
+			continue
+		}
 		held := sh.due.top(now)
 		if held == nil {
 			return purged

@@ -19,6 +19,8 @@ type shard struct {
 	mu   sync.Mutex
 	rows map[umavez.ID]*resident
 	due  dueHeap
+	open openList
+	trails
 	// req is where a claim's request lies while Next reads it. Next takes it by
 	// pointer; a pointer to the caller's own copy would move every claim's
 	// request to the heap, also that of a claim which is only answered.
@@ -35,45 +37,82 @@ const sweepRounds = 4
 // apply runs one event on one key. req is the claim's request, or nil. When a
 // new row is needed and the store is full, what is due goes first.
 func (s *Store) apply(op string, id umavez.ID, ev umavez.Event, req *umavez.ClaimRequest) (umavez.Record, umavez.Effect, error) {
+	var full error
 	for range sweepRounds {
-		if rec, eff, ok := s.try(id, ev, req); ok {
+		rec, eff, err := s.try(id, ev, req)
+		if err == nil {
 			return rec, eff, nil
 		}
-		if s.sweep() == 0 {
+		if full = err; s.sweep() == 0 {
 			break
 		}
 	}
-	return umavez.Record{}, umavez.Effect{}, failed(op, ErrFull)
+	return umavez.Record{}, umavez.Effect{}, failed(op, full)
 }
 
-// try runs one event on one key; ok is false when it needs room that is not
-// there, and then it has changed nothing. The clock is read under the lock, so
-// that the instants that a key sees are in the order of its calls.
-func (s *Store) try(id umavez.ID, ev umavez.Event, req *umavez.ClaimRequest) (rec umavez.Record, eff umavez.Effect, ok bool) {
+// try runs one event on one key. It fails when it needs room that is not there,
+// and then it has changed nothing. The clock is read under the lock, so that the
+// instants that a key sees are in the order of its calls.
+func (s *Store) try(id umavez.ID, ev umavez.Event, req *umavez.ClaimRequest) (umavez.Record, umavez.Effect, error) {
 	sh := s.shardOf(id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	now := umavez.InstantOf(s.now())
 
+	row := sh.rows[id].row()
+	var bounded *scopeStripe
 	if req != nil {
 		sh.req = *req
 		ev.Claim = &sh.req
 		defer func() { sh.req = umavez.ClaimRequest{} }() // or its slices would live on
-	}
-	held := sh.rows[id]
-	row, eff := umavez.Next(held.row(), now, ev)
-	if eff.Write {
-		if held == nil {
-			if !s.reserve() {
-				return umavez.Record{}, umavez.Effect{}, false
-			}
-			held = &resident{id: id, at: notDue}
-			sh.rows[id] = held
+		if req.MaxUnsettled > 0 && row.State(now) == umavez.Vacant {
+			// Whoever else claims for the scope waits until this claim is
+			// counted, so that together they do not get beyond the bound.
+			bounded = s.unsettled.stripe(req.Scope)
+			bounded.mu.Lock()
+			defer bounded.mu.Unlock()
+			ev.Unsettled = bounded.counts[req.Scope]
 		}
-		held.set(row)
-		sh.due.place(held)
 	}
-	return row.Record(now), eff, true
+	row, eff := umavez.Next(row, now, ev)
+	if eff.Audit != nil && !s.mayAudit(eff.Audit) {
+		return umavez.Record{}, umavez.Effect{}, ErrAuditFull
+	}
+	if eff.Write {
+		if err := s.keep(sh, id, row, bounded); err != nil {
+			return umavez.Record{}, umavez.Effect{}, err
+		}
+	}
+	if eff.Audit != nil {
+		sh.trails.add(id, now, *eff.Audit)
+	}
+	return row.Record(now), eff, nil
+}
+
+// keep writes a row, and counts it where it belongs. bounded is the stripe of
+// its scope, if its mutex is held.
+func (s *Store) keep(sh *shard, id umavez.ID, row umavez.Row, bounded *scopeStripe) error {
+	held := sh.rows[id]
+	if held == nil {
+		if !s.reserve() {
+			return ErrFull
+		}
+		held = newResident(id)
+		sh.rows[id] = held
+	}
+	was, scope := held.unsettled(), held.scope
+	held.set(row)
+	sh.due.place(held)
+	sh.open.place(held)
+	switch is := held.unsettled(); {
+	case bounded != nil && is:
+		bounded.add(row.Scope, 1)
+	case is:
+		s.unsettled.move(row.Scope, was, true)
+	default:
+		s.unsettled.move(scope, was, false)
+	}
+	return nil
 }
 
 // reserve takes one place among the records, if there is one.

@@ -153,12 +153,16 @@ func TestDefaultClock(t *testing.T) {
 }
 
 func TestNewRefusesNonsense(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("New took a negative MaxRecords")
-		}
-	}()
-	memstore.New(memstore.Options{MaxRecords: -1})
+	for _, o := range []memstore.Options{{MaxRecords: -1}, {MaxAudit: -1}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("New took %+v", o)
+				}
+			}()
+			memstore.New(o)
+		}()
+	}
 }
 
 func TestPurgeEndsWithItsContext(t *testing.T) {

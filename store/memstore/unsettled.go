@@ -1,0 +1,67 @@
+package memstore
+
+import (
+	"sync"
+
+	"github.com/umavez/umavez"
+)
+
+// openList holds the running and lost rows of a shard, in no order: few among
+// many done ones, and what operators, reconcilers and completers ask for. Rows
+// know their place in it.
+type openList []*resident
+
+// place puts a row where it belongs after a change, in or out.
+func (l *openList) place(r *resident) {
+	switch open := r.phase == umavez.PhaseRunning; {
+	case open && r.open == notOpen:
+		r.open = int32(len(*l)) // a shard never holds 2³¹ rows
+		*l = append(*l, r)
+	case !open && r.open != notOpen:
+		last := len(*l) - 1
+		moved := (*l)[last]
+		(*l)[r.open], moved.open = moved, r.open
+		(*l)[last] = nil
+		*l, r.open = (*l)[:last], notOpen
+	}
+}
+
+// notOpen is the place of a row that is neither running nor lost.
+const notOpen = -1
+
+// scopeCounts tells how many running and lost records each scope has. Scopes
+// without any take no room. The stripes' mutexes are taken with a shard's held,
+// never the other way round.
+type scopeCounts [shardCount]scopeStripe
+
+type scopeStripe struct {
+	mu     sync.Mutex
+	counts map[umavez.ScopeID]int
+}
+
+func (c *scopeCounts) stripe(scope umavez.ScopeID) *scopeStripe { return &c[scope[0]%shardCount] }
+
+// add counts a record of the scope that has become unsettled, or one less. The
+// caller holds the stripe's mutex.
+func (s *scopeStripe) add(scope umavez.ScopeID, d int) {
+	if n := s.counts[scope] + d; n > 0 {
+		s.counts[scope] = n
+	} else {
+		delete(s.counts, scope)
+	}
+}
+
+// move keeps the count of a row's scope when the row was written.
+func (c *scopeCounts) move(scope umavez.ScopeID, was, is bool) {
+	if was == is {
+		return
+	}
+	s := c.stripe(scope)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if is {
+		s.add(scope, 1)
+	} else {
+		s.add(scope, -1)
+	}
+}
