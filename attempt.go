@@ -24,6 +24,8 @@ type Attempt struct {
 	fingerprint Fingerprint
 	retention   Retention
 	steps       *stepBook // nil: it is not stepped
+	completing  bool      // its client is gone
+	retried     bool      // earlier attempts may have done something
 
 	base   attemptContext
 	ctx    context.Context
@@ -50,9 +52,10 @@ func (e *Engine) newAttempt(ctx context.Context, f *flight, op *Operation, id At
 		eng: e, flight: f,
 		lease: Lease{ID: f.id, Attempt: id, Fence: w.rec.Fence},
 		route: op.Route, policy: op.Policy, fingerprint: op.Fingerprint,
-		retention: e.opt.retention(op),
-		began:     w.sent,
-		leaseEnd:  w.sent.plus(e.opt.Lease),
+		retention:  e.opt.retention(op),
+		completing: op.resume != 0, retried: w.rec.Tries > 1,
+		began:    w.sent,
+		leaseEnd: w.sent.plus(e.opt.Lease),
 	}
 	if op.Policy == Stepped {
 		a.steps = newStepBook(w)
@@ -95,7 +98,9 @@ func (a *Attempt) unstarted() {
 	a.ended = true
 	a.mu.Unlock()
 	a.observe(MomentUnstarted, a.observation())
-	a.eng.backlog.add(&job{kind: jobRelease, lease: &a.lease, attempt: a})
+	j := giveBack(&a.lease, a.retried)
+	j.attempt = a
+	a.eng.backlog.add(j)
 }
 
 // Context is the operation's: it has the values of the caller's context but not

@@ -16,6 +16,7 @@ type job struct {
 	attempt *Attempt // nil: a claim that was never known to be won
 	payload []byte   // the answer, or the last word
 	reason  Reason
+	back    bool // it gives back a claim whose operation never started
 
 	due   time.Duration // of the next try, by the monotonic clock
 	pause time.Duration
@@ -29,6 +30,18 @@ const (
 	jobAbandon
 )
 
+// giveBack is the end of a claim whose operation never started: nothing happened,
+// and the key is vacant again. Not so when the claim has taken over a lost record:
+// earlier attempts may have sent what must not be forgotten, so the record stays
+// lost. (A takeover that arrives later still leaves a row that nobody runs, and
+// that is lost when its lease ends.)
+func giveBack(l *Lease, over bool) *job {
+	if over {
+		return &job{kind: jobAbandon, reason: ReasonKilled, lease: l, back: true}
+	}
+	return &job{kind: jobRelease, lease: l, back: true}
+}
+
 func (j *job) call(ctx context.Context, s Store) error {
 	switch j.kind {
 	case jobComplete:
@@ -39,6 +52,10 @@ func (j *job) call(ctx context.Context, s Store) error {
 		return s.Abandon(ctx, *j.lease, j.reason, j.payload)
 	}
 }
+
+// givesBack: its end makes the key free for the next attempt, so that a caller who
+// leaves again and again could have any number of these.
+func (j *job) givesBack() bool { return j.kind == jobRelease || j.back }
 
 // repeat makes a store call until the store answers, for at most SaveTimeout.
 // It runs detached from any client.
@@ -126,7 +143,7 @@ type backlog struct {
 	// Every claim asks for these two, without the mutex: a claim more or less
 	// does not matter to what they bound.
 	bytes    atomic.Int64 // of all jobs' payloads
-	releases atomic.Int64 // all jobs of that kind
+	releases atomic.Int64 // all jobs that give back a key
 }
 
 // full reports that no new claim may be taken.
@@ -142,7 +159,7 @@ func (b *backlog) add(j *job) {
 	b.jobs = append(b.jobs, j)
 	b.count++
 	b.bytes.Add(int64(len(j.payload)))
-	if j.kind == jobRelease {
+	if j.givesBack() {
 		b.releases.Add(1)
 	}
 	if !b.running {
@@ -210,9 +227,9 @@ func (b *backlog) try(j *job) {
 	err := j.call(ctx, b.eng.store)
 	cancel()
 	if isAnswer(err) {
-		kind, size := j.kind, int64(len(j.payload))
+		back, size := j.givesBack(), int64(len(j.payload))
 		_ = b.eng.settle(j, err) // an answer that says no has been observed; nobody waits for it
-		b.done(kind, size)
+		b.done(back, size)
 		return
 	}
 	b.mu.Lock()
@@ -222,12 +239,12 @@ func (b *backlog) try(j *job) {
 	b.jobs = append(b.jobs, j)
 }
 
-func (b *backlog) done(kind jobKind, size int64) {
+func (b *backlog) done(back bool, size int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.count--
 	b.bytes.Add(-size)
-	if kind == jobRelease {
+	if back {
 		b.releases.Add(-1)
 	}
 	if b.count == 0 {

@@ -12,7 +12,8 @@ import (
 type won struct {
 	rec      Record
 	acquired bool
-	took     bool    // a lost record was taken over
+	over     bool    // a lost record was to be taken over
+	took     bool    // and it was
 	sent     reading // just before the call was sent that was answered
 	err      error
 }
@@ -37,6 +38,7 @@ func (e *Engine) lead(ctx context.Context, f *flight, op *Operation, now reading
 		Attempt: NewAttemptID(), Fingerprint: op.Fingerprint, Policy: op.Policy,
 		Namespace: op.Key.Scope.Namespace, Scope: op.Key.ScopeID(), Route: op.Route, Label: op.Label,
 		Lease: e.opt.Lease, MaxUnsettled: e.opt.MaxUnsettled, Request: op.Request,
+		TakeOver: op.resume, Resume: op.resume != 0,
 	}
 	w, left := e.claim(ctx, f, op, &req, now)
 	switch {
@@ -58,9 +60,10 @@ func (e *Engine) lead(ctx context.Context, f *flight, op *Operation, now reading
 		e.flights.watch(f, w.rec)
 		return nil, Record{}, true, nil
 	case w.rec.State == Vacant:
-		// The attempt's id was barred by a release that overtook its claim.
+		// The attempt's id was barred by a release that overtook its claim; or
+		// what was to be resumed is not there any more.
 		e.flights.land(f, endRetry, Record{}, nil)
-		return nil, Record{}, true, nil
+		return nil, w.rec, op.resume == 0, nil
 	default:
 		rec, err = e.judge(f.id, op, w.rec)
 		f.sent = w.sent.mono // nobody looks at it before the flight has landed
@@ -91,8 +94,24 @@ func (e *Engine) begin(ctx context.Context, f *flight, op *Operation, id Attempt
 		}
 		return nil, Record{}, false, e.observeErr(MomentUnavailable, a.lease.ID, op, fmt.Errorf("%w: %w", ErrUnavailable, err))
 	}
+	if e.tooLate(op, &w) {
+		// As it was lost before, so it is now: a retry of its client may still
+		// go on with it.
+		return nil, w.rec, false, errors.Join(ErrTooLate, a.Abandon(ReasonKilled, nil))
+	}
 	a.observe(MomentStarted, a.observation())
 	return a, Record{}, false, nil
+}
+
+// tooLate: a completer would begin now, and may not any more. It looks after the
+// last store call before the operation, by what the store said of the record's
+// age and this process's clocks have seen since that was asked.
+func (e *Engine) tooLate(op *Operation, w *won) bool {
+	if op.resume == 0 {
+		return false
+	}
+	c := e.recoveries.completer(op.Key.Scope.Namespace, op.Route)
+	return c != nil && w.rec.Age+e.clock().since(w.sent) >= c.Until
 }
 
 // claim claims on a context of its own, so that a caller who leaves cannot cut
@@ -148,20 +167,22 @@ type claimCall struct {
 }
 
 // claimKnown claims until the store's answer is known, for at most ClaimTimeout.
-// A claim that may have happened and stays unknown is released in the
+// A claim that may have happened and stays unknown is given back in the
 // background; the operation does not run.
 func (e *Engine) claimKnown(ctx context.Context, id ID, op *Operation, req *ClaimRequest, began reading) won {
-	var maybe bool
+	var maybe, over bool
 	sent := began
 	for pause := repeatFirst; ; pause = min(2*pause, repeatLast) {
 		w := e.claimOnce(ctx, id, op, req, sent)
 		if w.err == nil || errors.Is(w.err, ErrTooManyUnsettled) {
 			return w
 		}
-		maybe = maybe || AppliedOf(w.err) == Maybe
+		if AppliedOf(w.err) == Maybe {
+			maybe, over = true, over || w.over
+		}
 		if e.clock().since(began)+pause >= e.opt.ClaimTimeout || !e.pause(pause) {
 			if maybe {
-				e.backlog.add(&job{kind: jobRelease, lease: &Lease{ID: id, Attempt: req.Attempt}})
+				e.backlog.add(giveBack(&Lease{ID: id, Attempt: req.Attempt}, over))
 			}
 			return w
 		}
@@ -173,13 +194,14 @@ func (e *Engine) claimKnown(ctx context.Context, id ID, op *Operation, req *Clai
 // allows it.
 func (e *Engine) claimOnce(ctx context.Context, id ID, op *Operation, req *ClaimRequest, sent reading) won {
 	w := e.claimCall(ctx, id, req, sent)
-	if w.err != nil || w.acquired || !e.mayTakeOver(op, &w.rec) {
+	if w.err != nil || w.acquired || !e.mayTakeOver(op, &w.rec) || req.Resume && w.rec.Fence != req.TakeOver {
+		w.over, w.took = req.Resume, req.Resume && w.acquired
 		return w
 	}
 	over := *req
 	over.TakeOver, over.Fingerprint = w.rec.Fence, w.rec.Fingerprint
 	w = e.claimCall(ctx, id, &over, e.clock())
-	w.took = w.acquired
+	w.over, w.took = true, w.acquired
 	return w
 }
 

@@ -15,8 +15,8 @@ import (
 // heartbeat.go keeps it alive, and backlog.go repeats what the store has not
 // answered yet.
 type Engine struct {
-	base   Store // what New was given
-	store  Store // the same, behind the sealer
+	base   Store       // what New was given
+	store  Store       // the same, behind the sealer
 	prompt bool        // the store never waits
 	marker StartMarker // nil: the store does not tell claimed from started
 	opt    Options
@@ -26,6 +26,10 @@ type Engine struct {
 	keeper  keeper
 	backlog backlog
 	waiters atomic.Int64
+
+	recoveries recoveries
+	asks       slots // calls of Ask
+	completes  slots // calls of Complete
 
 	gate       gate
 	stop       chan struct{} // closed when Close is done with waiting
@@ -45,6 +49,7 @@ func New(store Store, o Options) (*Engine, error) {
 		o.clock = systemClock()
 	}
 	e := &Engine{base: store, store: store, opt: o, clock: o.clock, flights: newFlights(), stop: make(chan struct{})}
+	e.asks, e.completes = make(slots, o.MaxRecovering), make(slots, o.MaxRecovering)
 	_, e.prompt = store.(Prompt)
 	e.marker, _ = store.(StartMarker)
 	e.keeper.eng, e.backlog.eng = e, e
@@ -65,7 +70,7 @@ func New(store Store, o Options) (*Engine, error) {
 //     Nothing was run.
 //
 // A caller whose context ends gets its answer at once. Claims run on a context
-// of their own; one that is won after its caller left is released.
+// of their own; one that is won after its caller left is given back.
 func (e *Engine) Claim(ctx context.Context, op Operation) (*Attempt, Record, error) {
 	if !e.gate.enter() {
 		return nil, Record{}, ErrClosed

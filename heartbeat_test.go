@@ -17,7 +17,7 @@ import (
 // seconds is running all the time, for everyone.
 func TestHeartbeatKeepsTheLease(t *testing.T) {
 	eachStore(t, func(t *testing.T, s umavez.Store) {
-		e := newEngine(t, s, umavez.Options{Lease: 15 * time.Second})
+		e := newEngine(t, s, umavez.Options{Lease: 15 * time.Second, MaxUnsettled: -1})
 		other := newEngine(t, s, umavez.Options{Lease: 15 * time.Second})
 		defer closeEngine(t, e)
 		defer closeEngine(t, other)
@@ -41,7 +41,7 @@ func TestHeartbeatKeepsTheLease(t *testing.T) {
 func TestHeartbeatsShareGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFaultStore(memstore.New(memstore.Options{}), nil)
-		e := newEngine(t, s, umavez.Options{Lease: 15 * time.Second})
+		e := newEngine(t, s, umavez.Options{Lease: 15 * time.Second, MaxUnsettled: -1})
 		defer closeEngine(t, e)
 		const n = 10_000
 		attempts := make([]*umavez.Attempt, n)
@@ -100,7 +100,7 @@ func TestHeartbeatRepeats(t *testing.T) {
 		s := newFaultStore(memstore.New(memstore.Options{}), func(op string, _ int) fault {
 			return fault{lost: away && op == "extend"}
 		})
-		e := newEngine(t, s, umavez.Options{Lease: 15 * time.Second})
+		e := newEngine(t, s, umavez.Options{Lease: 15 * time.Second, MaxUnsettled: -1})
 		defer closeEngine(t, e)
 		op := opaque("k")
 		a := mustClaim(t, e, op)
@@ -132,7 +132,7 @@ func TestLeaseRunsOutUnextended(t *testing.T) {
 				s := newFaultStore(memstore.New(memstore.Options{}), func(op string, _ int) fault {
 					return fault{notSent: op == "extend"}
 				})
-				e := newEngine(t, s, umavez.Options{Lease: 15 * time.Second})
+				e := newEngine(t, s, umavez.Options{Lease: 15 * time.Second, MaxUnsettled: -1})
 				defer closeEngine(t, e)
 				op := opaque("k")
 				op.Policy = policy
@@ -184,7 +184,7 @@ func TestSettledCancels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := memstore.New(memstore.Options{})
 		s := newFaultStore(mem, nil)
-		e := newEngine(t, s, umavez.Options{Lease: 15 * time.Second})
+		e := newEngine(t, s, umavez.Options{Lease: 15 * time.Second, MaxUnsettled: -1})
 		defer closeEngine(t, e)
 		op := opaque("k")
 		a := mustClaim(t, e, op)

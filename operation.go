@@ -26,4 +26,8 @@ type Operation struct {
 	Retain, Tombstone time.Duration
 	// Request is kept in the record by its first claim. Nil: nothing.
 	Request []byte
+
+	// resume is the fence of the lost record that is to be taken over. Zero:
+	// whatever the key allows.
+	resume Fence
 }

@@ -44,6 +44,15 @@ type Options struct {
 	Sealer Sealer
 	// PurgeEvery is how often Run purges the store. Default 1 min.
 	PurgeEvery time.Duration
+	// RecoverEvery is how often Run looks for lost records that somebody is
+	// registered for, more or less: processes that share a store should not all
+	// look at once. Default 5 s: less than anyone waits for a lost record.
+	RecoverEvery time.Duration
+	// MaxRecovering bounds, in this process, the lost records that reconcilers
+	// are asked about at once, and likewise those that completers finish.
+	// Default 8: after an outage there may be thousands, and the foreign systems
+	// have just come back.
+	MaxRecovering int
 	// Observe is told of every moment. It is called on the goroutine on which
 	// the moment happens, and must be quick and safe for concurrent use.
 	Observe func(Observation)
@@ -58,24 +67,16 @@ const MinLease = 100 * time.Millisecond
 
 // withDefaults fills in the defaults and refuses nonsense.
 func (o Options) withDefaults() (Options, error) {
-	for _, d := range []struct {
-		name  string
-		value *time.Duration
-		def   time.Duration
-	}{
+	if err := fillDurations("Options", []duration{
 		{"Lease", &o.Lease, 15 * time.Second},
 		{"MaxRun", &o.MaxRun, 5 * time.Minute},
 		{"Retain", &o.Retain, 24 * time.Hour},
 		{"ClaimTimeout", &o.ClaimTimeout, 2 * time.Second},
 		{"SaveTimeout", &o.SaveTimeout, 2 * time.Second},
 		{"PurgeEvery", &o.PurgeEvery, time.Minute},
-	} {
-		if *d.value < 0 {
-			return o, errorf("Options.%s is negative: %v", d.name, *d.value)
-		}
-		if *d.value == 0 {
-			*d.value = d.def
-		}
+		{"RecoverEvery", &o.RecoverEvery, 5 * time.Second},
+	}); err != nil {
+		return o, err
 	}
 	for _, n := range []struct {
 		name  string
@@ -85,6 +86,7 @@ func (o Options) withDefaults() (Options, error) {
 		{"MaxWaiters", &o.MaxWaiters, 10_000},
 		{"MaxWaitersPerKey", &o.MaxWaitersPerKey, 128},
 		{"MaxReleases", &o.MaxReleases, 1024},
+		{"MaxRecovering", &o.MaxRecovering, 8},
 	} {
 		if *n.value < 0 {
 			return o, errorf("Options.%s is negative: %d", n.name, *n.value)
