@@ -3,6 +3,7 @@ package sqlitestore
 import (
 	"bytes"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -20,10 +21,12 @@ type tx struct {
 	// owner names this process's start log.
 	owner startlog.Owner
 	// wrote: there is something to commit.
-	wrote  bool
-	recall recall
-	groups []group
-	ids    []*umavez.ID
+	wrote     bool
+	audited   uint64 // entries that this transaction wrote into the audit trail
+	recall    recall
+	unsettled unsettled
+	groups    []group
+	ids       []*umavez.ID
 }
 
 // group is the operations of a batch on one key, in their order.
@@ -32,6 +35,10 @@ type group struct {
 	errs  []error
 	found       // rowid 0: no row
 	err   error // the row could not be read
+	// unseen: nobody has looked whether there is a row.
+	unseen bool
+	// audit is what goes into the audit trail with the row.
+	audit []*umavez.AuditEntry
 }
 
 // found is a row as it was read.
@@ -125,7 +132,7 @@ func (t *tx) load() error {
 		}
 		if f, ok := t.recall.rows[o.id]; ok {
 			g.found = f
-		} else if !o.absent {
+		} else if g.unseen = o.absent; !g.unseen {
 			t.ids = append(t.ids, &o.id)
 		}
 	}
@@ -149,56 +156,82 @@ func (t *tx) handOut(f found, err error) {
 
 // run does a group's operations and writes its row once.
 func (t *tx) run(g *group) error {
-	write, leaseOnly := g.advance(t)
+	write, leaseOnly, err := g.advance(t)
+	if err != nil {
+		return err
+	}
+	if write && g.rowid == 0 {
+		inserted, err := t.insert(g)
+		if err != nil || inserted {
+			t.wrote = true
+			return err
+		}
+	}
+	if g.rowid == 0 && (write || g.unseen) {
+		// The key was claimed before, or somebody was quicker; or what a vacant
+		// key answers is no answer as long as nobody has looked.
+		if write, leaseOnly, err = t.again(g, write); err != nil {
+			return err
+		}
+	}
 	if !write {
-		return nil
-	}
-	if g.rowid != 0 {
-		t.wrote = true
-		return t.update(g, leaseOnly)
-	}
-	inserted, err := t.insert(g)
-	if err != nil || inserted {
-		t.wrote = true
-		return err
-	}
-	// The key was claimed before, or somebody was quicker.
-	if err := t.c.selectRows([]*umavez.ID{&g.ops[0].id}, t.handOut); err != nil {
-		return err
-	}
-	switch {
-	case g.err != nil:
-		return g.err
-	case g.rowid == 0:
-		return fmt.Errorf("umavez: sqlite: record %v is neither there nor can it be inserted", g.ops[0].id)
-	}
-	if write, leaseOnly = g.advance(t); !write {
 		return nil
 	}
 	t.wrote = true
 	return t.update(g, leaseOnly)
 }
 
+// again does a group's operations once more, on the row that is there after all.
+// needed: there must be one, since none could be inserted.
+func (t *tx) again(g *group, needed bool) (write, leaseOnly bool, err error) {
+	g.row = umavez.Row{}
+	if err := t.c.selectRows([]*umavez.ID{&g.ops[0].id}, t.handOut); err != nil {
+		return false, false, err
+	}
+	switch {
+	case g.err != nil:
+		return false, false, g.err
+	case g.rowid == 0 && needed:
+		return false, false, fmt.Errorf("umavez: sqlite: record %v is neither there nor can it be inserted", g.ops[0].id)
+	case g.rowid == 0:
+		return false, false, nil // the answer stands
+	}
+	return g.advance(t)
+}
+
 // advance takes the row through the group's operations. leaseOnly: nothing but
-// the lease's end has changed.
-func (g *group) advance(t *tx) (write, leaseOnly bool) {
-	leaseOnly = true
+// the lease's end has changed. An answer that is an error may be a write, too.
+func (g *group) advance(t *tx) (write, leaseOnly bool, err error) {
+	leaseOnly, g.audit = true, nil
 	for i, o := range g.ops {
+		claim := o.ev.Kind == umavez.EventClaim
+		vacant := claim && g.row.State(t.now) == umavez.Vacant
+		if vacant && o.req.MaxUnsettled > 0 {
+			if o.ev.Unsettled, err = t.unsettled.count(t, o.req.Scope, o.req.MaxUnsettled); err != nil {
+				return false, false, err
+			}
+		}
 		var eff umavez.Effect
 		g.row, eff = umavez.Next(g.row, t.now, o.ev)
 		if eff.Write {
 			write = true
 			leaseOnly = leaseOnly && o.ev.Kind == umavez.EventExtend
 		}
+		if eff.Audit != nil {
+			g.audit = append(g.audit, eff.Audit)
+		}
 		g.errs[i] = eff.Err
-		if o.ev.Kind == umavez.EventClaim {
+		if claim {
 			g.claimed(t, o, eff)
+		}
+		if vacant && eff.Acquired {
+			t.unsettled.granted(o.req.Scope)
 		}
 	}
 	if g.row.Phase != umavez.PhaseRunning || g.row.Ended != "" {
 		g.owner = nil // it runs no more: whether it had started is not asked again
 	}
-	return write, leaseOnly
+	return write, leaseOnly, nil
 }
 
 // claimed gives a claim its results. The claim that is granted makes the row
@@ -242,21 +275,29 @@ func (t *tx) insert(g *group) (bool, error) {
 	return true, nil
 }
 
-// update writes the row anew. leaseOnly: only its lease's end has changed.
+// update writes the row anew, with its entries in the audit trail. leaseOnly:
+// only its lease's end has changed.
 func (t *tx) update(g *group, leaseOnly bool) error {
 	var err error
-	if leaseOnly {
+	switch {
+	case len(g.audit) > 0:
+		err = t.updateAudited(g)
+	case leaseOnly:
 		t.c.bind(0, int64(g.row.Until), g.rowid)
 		err = t.one(t.c.exec(stExtend, 2))
-	} else {
-		encode(t.c.args, &g.row)
-		t.c.bind(columnCount, due(&g.row), blob(g.owner), g.rowid)
-		err = t.one(t.c.exec(stUpdate, columnCount+3))
+	default:
+		err = t.updateAll(g)
 	}
 	if err == nil {
 		t.recall.put(g.ops[0].id, g.found)
 	}
 	return err
+}
+
+func (t *tx) updateAll(g *group) error {
+	encode(t.c.args, &g.row)
+	t.c.bind(columnCount, due(&g.row), blob(g.owner), g.rowid)
+	return t.one(t.c.exec(stUpdate, columnCount+3))
 }
 
 // one makes an error of an update that did not find its row: the write lock is
@@ -287,14 +328,31 @@ func (c *conn) selectRows(ids []*umavez.ID, each func(found, error)) error {
 // rows runs a statement that gives whole rows. The error of one that cannot be
 // read goes to each, with what it is called.
 func (c *conn) rows(st statement, n int, each func(found, error)) error {
-	return c.query(st, n, func(v []driver.Value) (err error) {
+	return c.rowsUntil(st, n, func(f found, err error) bool { each(f, err); return true })
+}
+
+// rowsUntil is rows for a caller that may have enough before the end.
+func (c *conn) rowsUntil(st statement, n int, each func(found, error) bool) error {
+	err := c.query(st, n, func(v []driver.Value) (err error) {
 		s := scanner{values: v}
 		f := found{rowid: s.integer(), id: s.blob(), owner: s.blob()}
+		if len(f.id) != len(umavez.ID{}) {
+			s.note(fmt.Errorf("an id of %d bytes", len(f.id)))
+		}
 		if s.err != nil {
 			return fmt.Errorf("%w: %w", errDamaged, s.err)
 		}
 		f.row, err = decode(v[s.next:])
-		each(f, err)
+		if !each(f, err) {
+			return errEnough
+		}
 		return nil
 	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return err
 }
+
+// errEnough ends a statement whose further rows are not wanted.
+var errEnough = errors.New("umavez: sqlite: enough rows")

@@ -231,7 +231,7 @@ func TestBadRowFailsOneCaller(t *testing.T) {
 		if !strings.HasPrefix(sql, "UPDATE umavez_record SET (phase") {
 			return nil
 		}
-		if answer, _ := args[16].Value.([]byte); string(answer) != "bad" {
+		if answer, _ := args[answerColumn].Value.([]byte); string(answer) != "bad" {
 			return nil
 		}
 		// A constraint that really fails, in the same transaction.

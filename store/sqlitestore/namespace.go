@@ -59,16 +59,22 @@ func (c *conn) namespace(name string) (kept umavez.Settings, there bool, err err
 	err = c.query(stNamespace, 1, func(v []driver.Value) error {
 		s := scanner{values: v}
 		there = true
-		s.into(kept.Epoch[:])
-		kept.Format = int(s.integer())
-		kept.Recipe = s.text()
-		kept.HashKey = string(s.blob())
-		if s.err != nil {
-			return fmt.Errorf("%w: namespace %q: %w", errDamaged, name, s.err)
-		}
-		return nil
+		kept, err = settingsOf(&s, name)
+		return err
 	})
 	return kept, there, err
+}
+
+// settingsOf reads a namespace's row, after its name.
+func settingsOf(s *scanner, name string) (kept umavez.Settings, err error) {
+	s.into(kept.Epoch[:])
+	kept.Format = int(s.integer())
+	kept.Recipe = s.text()
+	kept.HashKey = string(s.blob())
+	if s.err != nil {
+		return umavez.Settings{}, fmt.Errorf("%w: namespace %q: %w", errDamaged, name, s.err)
+	}
+	return kept, nil
 }
 
 // AcceptRecipe implements [umavez.SettingsKeeper].

@@ -24,8 +24,10 @@ type op struct {
 	foreign  bool // it is lost, and was another process's
 }
 
+// newClaim is a claim of a key that is most likely new, unless the request says
+// that it has seen a record.
 func newClaim(id umavez.ID, req umavez.ClaimRequest) *op {
-	o := &op{name: "claim", id: id, req: req, absent: true}
+	o := &op{name: "claim", id: id, req: req, absent: req.TakeOver == 0 && !req.Resume}
 	o.ev = umavez.Event{Kind: umavez.EventClaim, Attempt: req.Attempt, Claim: &o.req}
 	return o
 }
@@ -48,4 +50,6 @@ func newTask(name string, task func(*tx) error) *op {
 const rowSize = 256
 
 // Size implements groupcommit.Op.
-func (o *op) Size() int { return rowSize + len(o.ev.Payload) + len(o.req.Request) }
+func (o *op) Size() int {
+	return rowSize + len(o.ev.Payload) + len(o.ev.Why) + len(o.req.Label) + len(o.req.Request)
+}

@@ -10,14 +10,19 @@ import (
 // purgeRows bounds a purging transaction: claims wait behind it.
 const purgeRows = 256
 
-// Purge implements [umavez.Purger], in transactions of at most 256 rows. Space
+// Purge implements [umavez.Purger], in transactions of at most 256 rows, records
+// first and then entries of the audit trail. Space
 // that becomes free in the file is used again.
 func (s *Store) Purge(ctx context.Context, limit int) (int, error) {
 	purged := 0
 	for purged < limit {
 		want, n := min(limit-purged, purgeRows), 0
 		err := s.batches.Do(ctx, newTask("purge", func(t *tx) (err error) {
-			n, err = t.purge(want)
+			if n, err = t.purge(want); err != nil || n == want {
+				return err
+			}
+			dropped, err := t.dropAudit(want - n)
+			n += dropped
 			return err
 		}))
 		if err != nil {
@@ -37,7 +42,7 @@ type dueRow struct {
 	row   umavez.Row
 }
 
-// purge drops or shortens at most limit rows that are due.
+// purge drops or shortens at most limit records that are due.
 func (t *tx) purge(limit int) (int, error) {
 	var found []dueRow
 	t.c.bind(0, int64(t.now), int64(limit))

@@ -21,8 +21,8 @@ type recall struct {
 	version uint32
 }
 
-// recalled bounds the rows; with more the memory starts over. A row without a
-// large request takes half a kilobyte.
+// recalled bounds the rows; with more the memory starts over. A row takes half a
+// kilobyte, and recalledRequest bounds what its request and label add to that.
 const (
 	recalled        = 4096
 	recalledRequest = 512
@@ -58,7 +58,8 @@ func (r *recall) forget() { clear(r.rows) }
 // soon.
 func (r *recall) put(id umavez.ID, f found) {
 	row := &f.row
-	if row.Phase != umavez.PhaseRunning || len(row.Steps) > 0 || len(row.Last) > 0 || len(row.Request) > recalledRequest {
+	if row.Phase != umavez.PhaseRunning || len(row.Steps) > 0 || len(row.Last) > 0 ||
+		len(row.Request)+len(row.Label) > recalledRequest {
 		delete(r.rows, id)
 		return
 	}

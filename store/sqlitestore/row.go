@@ -22,24 +22,38 @@ func encode(dst []driver.NamedValue, row *umavez.Row) {
 	put(4, row.Attempt[:])
 	put(5, fingerprint(row.Fingerprint))
 	put(6, int64(row.Fence))
-	put(7, row.Route)
-	put(8, string(row.Ended))
-	put(9, int64(row.Claimed))
-	put(10, int64(row.Since))
-	put(11, int64(row.Until))
-	put(12, int64(row.Gone))
-	put(13, int64(row.HeldUntil))
-	put(14, nil)
-	if row.Holder != (umavez.AttemptID{}) {
-		put(14, row.Holder[:])
+	put(7, row.Namespace)
+	put(8, zeroIsNull((*[16]byte)(&row.Scope)))
+	put(9, row.Route)
+	put(10, row.Label)
+	put(11, string(row.Ended))
+	put(12, int64(row.Claimed))
+	put(13, int64(row.Since))
+	put(14, int64(row.Until))
+	put(15, int64(row.Gone))
+	put(16, int64(row.HeldUntil))
+	put(17, zeroIsNull((*[16]byte)(&row.Holder)))
+	put(18, zeroIsNull((*[16]byte)(&row.Overruled)))
+	put(19, boolean(row.Contradicted))
+	put(20, stepsValue(row))
+	put(21, blob(row.Answer))
+	put(22, blob(row.Last))
+	put(23, blob(row.Request))
+}
+
+func stepsValue(row *umavez.Row) driver.Value {
+	if len(row.Steps) == 0 {
+		return nil
 	}
-	put(15, nil)
-	if len(row.Steps) > 0 {
-		put(15, encodeSteps(row.Steps))
+	return encodeSteps(row.Steps)
+}
+
+// zeroIsNull keeps a name that is not there in one byte instead of seventeen.
+func zeroIsNull(name *[16]byte) driver.Value {
+	if *name == ([16]byte{}) {
+		return nil
 	}
-	put(16, blob(row.Answer))
-	put(17, blob(row.Last))
-	put(18, blob(row.Request))
+	return name[:]
 }
 
 // blob keeps nil and empty apart: NULL, and a blob without bytes.
@@ -77,7 +91,8 @@ func due(row *umavez.Row) driver.Value {
 	return nil
 }
 
-// decode reads a row from values in the order of columns.
+// decode reads a row from values in the order of columns: of all of them, or of
+// those that a list reads.
 func decode(v []driver.Value) (umavez.Row, error) {
 	var row umavez.Row
 	s := scanner{values: v}
@@ -90,7 +105,10 @@ func decode(v []driver.Value) (umavez.Row, error) {
 		s.note(row.Fingerprint.UnmarshalBinary(b))
 	}
 	row.Fence = umavez.Fence(s.integer())
+	row.Namespace = s.text()
+	s.into(row.Scope[:])
 	row.Route = s.text()
+	row.Label = s.text()
 	row.Ended = umavez.Reason(s.text())
 	row.Claimed = umavez.Instant(s.integer())
 	row.Since = umavez.Instant(s.integer())
@@ -98,12 +116,16 @@ func decode(v []driver.Value) (umavez.Row, error) {
 	row.Gone = umavez.Instant(s.integer())
 	row.HeldUntil = umavez.Instant(s.integer())
 	s.into(row.Holder[:])
+	s.into(row.Overruled[:])
+	row.Contradicted = s.integer() != 0
 	if b := s.blob(); b != nil {
 		var err error
 		row.Steps, err = decodeSteps(b)
 		s.note(err)
 	}
-	row.Answer, row.Last, row.Request = s.blob(), s.blob(), s.blob()
+	if s.next < len(v) {
+		row.Answer, row.Last, row.Request = s.blob(), s.blob(), s.blob()
+	}
 	if s.err != nil {
 		return umavez.Row{}, fmt.Errorf("%w: %w", errDamaged, s.err)
 	}

@@ -131,7 +131,7 @@ func (c *conn) columnsOf(table string) ([]string, error) {
 // checkIntegrity has SQLite check the small tables that everything rests on. A
 // check of the whole file would take minutes on a large one, at every start.
 func (c *conn) checkIntegrity() error {
-	for _, table := range []string{"umavez_migration", "umavez_namespace", "umavez_failed_commit"} {
+	for _, table := range []string{"umavez_migration", "umavez_namespace", "umavez_audit", "umavez_failed_commit"} {
 		err := c.ask("PRAGMA quick_check("+table+")", func(v []driver.Value) error {
 			if said := fmt.Sprint(v[0]); said != "ok" {
 				return fmt.Errorf("umavez: sqlite: the file is damaged: table %s: %s", table, said)

@@ -12,6 +12,11 @@ type Stats struct {
 	// FailedCommits is how many ended in "don't know", and Reopened how often
 	// the writer's connection was opened again after a failure.
 	FailedCommits, Reopened uint64
+	// Audited is how many entries were written into the audit trail.
+	Audited uint64
+	// Recounted is how often the running and lost records of a scope were
+	// counted, for claims that bound them.
+	Recounted uint64
 	// LogEmptied is how often the write-ahead log had grown and was emptied.
 	LogEmptied uint64
 	// Queued is how many calls wait for the writer now.
@@ -26,6 +31,8 @@ func (s *Store) Stats() Stats {
 		Commits:       s.writer.commits.Load(),
 		FailedCommits: s.writer.failedCommits.Load(),
 		Reopened:      s.writer.reopened.Load(),
+		Audited:       s.writer.audited.Load(),
+		Recounted:     s.writer.tx.unsettled.recounted.Load(),
 		LogEmptied:    s.writer.emptied.Load(),
 	}
 }

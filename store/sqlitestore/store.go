@@ -31,6 +31,9 @@ var (
 	_ umavez.Purger         = (*Store)(nil)
 	_ umavez.SettingsKeeper = (*Store)(nil)
 	_ umavez.StartMarker    = (*Store)(nil)
+	_ umavez.Settler        = (*Store)(nil)
+	_ umavez.Lister         = (*Store)(nil)
+	_ umavez.Rewriter       = (*Store)(nil)
 )
 
 var (
@@ -53,15 +56,15 @@ func (s *Store) Claim(ctx context.Context, id umavez.ID, req umavez.ClaimRequest
 		if rec.State != umavez.Vacant {
 			return rec, false, nil
 		}
-		o.absent = !there
+		o.absent = o.absent && !there
 	}
 	err := s.batches.Do(ctx, o)
 	if err == nil && o.foreign && s.sweep(ctx) {
 		o = newClaim(id, req)
 		err = s.batches.Do(ctx, o)
 	}
-	if err == nil {
-		return o.rec, o.acquired, nil
+	if err == nil || errors.Is(err, umavez.ErrTooManyUnsettled) {
+		return o.rec, o.acquired, err
 	}
 	if ctx.Err() == nil {
 		if rec, _ := s.look(ctx, o.ev, id); rec.State != umavez.Vacant {
@@ -118,7 +121,9 @@ func (s *Store) Complete(ctx context.Context, l umavez.Lease, answer []byte, kee
 // Release implements [umavez.Store].
 func (s *Store) Release(ctx context.Context, l umavez.Lease) error {
 	err := s.write(ctx, "release", l, umavez.Event{Kind: umavez.EventRelease})
-	if err == nil { // ErrLeaseLost may come of an abandoned record, which is still there
+	// ErrLeaseLost may come of an abandoned record, which is still there;
+	// ErrContradicted, which it is too, of a settled one, which is not.
+	if err == nil || errors.Is(err, umavez.ErrContradicted) {
 		s.starts.Ended(l.Attempt)
 	}
 	return err
@@ -127,7 +132,9 @@ func (s *Store) Release(ctx context.Context, l umavez.Lease) error {
 // Abandon implements [umavez.Store].
 func (s *Store) Abandon(ctx context.Context, l umavez.Lease, reason umavez.Reason, last []byte) error {
 	err := s.write(ctx, "abandon", l, umavez.Event{Kind: umavez.EventAbandon, Reason: reason, Payload: last})
-	if err == nil { // nobody asks any more whether it had started: the row has no owner now
+	// Nobody asks any more whether it had started: the row has no owner now, or
+	// it was taken over or settled.
+	if err == nil || errors.Is(err, umavez.ErrLeaseLost) {
 		s.starts.Ended(l.Attempt)
 	}
 	return err

@@ -22,8 +22,8 @@ type writer struct {
 	// unburied: a commit failed, and its frames may still lie in the log.
 	unburied bool
 
-	commits, failedCommits, reopened, emptied atomic.Uint64
-	sinceLook                                 int // commits since the log's size was last looked at
+	commits, failedCommits, reopened, emptied, audited atomic.Uint64
+	sinceLook                                          int // commits since the log's size was last looked at
 }
 
 // flush applies one batch in one transaction. It is the groupcommit.Flush.
@@ -88,7 +88,7 @@ func (w *writer) stillThere() error {
 
 // fill does what is to be done inside the transaction.
 func (w *writer) fill(ops []*op, errs []error) error {
-	w.tx.c, w.tx.wrote = w.c, false
+	w.tx.c, w.tx.wrote, w.tx.audited = w.c, false, 0
 	w.tx.now = umavez.InstantOf(w.opt.Now())
 	w.tx.recall.begin(w.c)
 	if w.unburied {
@@ -114,6 +114,7 @@ func (w *writer) commit() error {
 	_, err := w.c.exec(stCommit, 0)
 	if err == nil {
 		w.commits.Add(1)
+		w.audited.Add(w.tx.audited)
 		w.unburied = false
 		w.tx.recall.committed(w.c)
 		return nil
@@ -160,6 +161,7 @@ func (t *tx) bury() error {
 // drop closes the connection, which rolls back what is open on it.
 func (w *writer) drop() {
 	w.tx.recall.forget()
+	w.tx.unsettled.forget()
 	if w.c != nil {
 		_ = w.c.close() // it is given up because it fails
 		w.c = nil
