@@ -32,6 +32,8 @@ var layers = []layer{
 		"becomes part of every client"},
 	{"internal/groupcommit", []string{"."}, "of the engine the batcher knows how a failed write is told; " +
 		"what a batch writes is each store's own"},
+	{"keyring", nil, "it knows keys and bytes, and not what they are of: the engine takes " +
+		"any sealer, and whoever reads this one has nothing else to read"},
 	{"umavezhttp", []string{".", "internal"}, "the middleware works over any store; " +
 		"importing one would bring its driver into every program"},
 	{
@@ -257,6 +259,7 @@ var brokenImports = []struct {
 	{"client uses the engine", "client/a.go", ".", ourModule, "client may import"},
 	{"client uses the middleware", "client/a.go", ".", ourModule + "/umavezhttp", "client may import"},
 	{"wire uses the engine", "internal/wire/a.go", ".", ourModule, "internal/wire may import"},
+	{"key ring uses the engine", "keyring/a.go", ".", ourModule, "keyring may import"},
 	{"batcher uses the wire", "internal/groupcommit/a.go", ".", ourModule + "/internal/wire", "internal/groupcommit may import"},
 	{"a package nobody placed", "strange/a.go", ".", ourModule, "has a row"},
 	{"testing in code", "proxy/a.go", "proxy", "testing", "no testing"},
