@@ -65,6 +65,9 @@ func (e *Engine) lead(ctx context.Context, f *flight, op *Operation, now reading
 		e.flights.land(f, endRetry, Record{}, nil)
 		return nil, w.rec, op.resume == 0, nil
 	default:
+		if e.askOnClaim(ctx, f, op, w.rec) {
+			return nil, Record{}, true, nil
+		}
 		rec, err = e.judge(f.id, op, w.rec)
 		f.sent = w.sent.mono // nobody looks at it before the flight has landed
 		e.flights.land(f, endAnswered, w.rec, nil)

@@ -119,6 +119,7 @@ func (e *Engine) unfinished() *UnfinishedError {
 // under way end by their own timeouts.
 func (e *Engine) stopAll() {
 	e.goroutines.stop(e.stop)
+	e.endLife()
 	e.keeper.mu.Lock()
 	if e.keeper.timer != nil {
 		e.keeper.timer.Stop()

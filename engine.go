@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 )
 
 // Engine runs operations once. Make one for each store with [New], and end it
@@ -32,7 +31,9 @@ type Engine struct {
 	completes  slots // calls of Complete
 
 	gate       gate
-	stop       chan struct{} // closed when Close is done with waiting
+	stop       chan struct{}   // closed when Close is done with waiting
+	life       context.Context // ends then, too
+	endLife    context.CancelFunc
 	goroutines goroutines
 }
 
@@ -49,6 +50,7 @@ func New(store Store, o Options) (*Engine, error) {
 		o.clock = systemClock()
 	}
 	e := &Engine{base: store, store: store, opt: o, clock: o.clock, flights: newFlights(), stop: make(chan struct{})}
+	e.life, e.endLife = context.WithCancel(context.Background())
 	e.asks, e.completes = make(slots, o.MaxRecovering), make(slots, o.MaxRecovering)
 	_, e.prompt = store.(Prompt)
 	e.marker, _ = store.(StartMarker)
@@ -174,35 +176,6 @@ func (e *Engine) mayTakeOver(op *Operation, rec *Record) bool {
 // Get returns the record of a key as the store has it.
 func (e *Engine) Get(ctx context.Context, k Key) (Record, error) {
 	return e.store.Get(ctx, k.ID())
-}
-
-// purgeBatch is how many rows one call of Purge may drop: small enough not to
-// keep claims waiting.
-const purgeBatch = 500
-
-// Run does the engine's housekeeping, purging the store every PurgeEvery, until
-// ctx ends. It returns nil then. A purge that fails is tried again next time.
-func (e *Engine) Run(ctx context.Context) error {
-	purger, ok := e.store.(Purger)
-	if !ok {
-		<-ctx.Done()
-		return nil
-	}
-	ticker := time.NewTicker(e.opt.PurgeEvery)
-	defer ticker.Stop()
-	for {
-		for {
-			n, err := purger.Purge(ctx, purgeBatch)
-			if err != nil || n < purgeBatch {
-				break
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
 }
 
 // observe tells of a moment of a caller's operation.

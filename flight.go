@@ -14,11 +14,11 @@ type flight struct {
 	// The rest is guarded by the shard's mutex.
 	phase   flightPhase
 	attempt *Attempt // of this process; nil when it only watches
-	rec     *Record  // while it only watches, the last one seen; the answer when over
+	rec     *Record  // while it only watches or asks, the last one seen; the answer when over
 	err     error    // what the claim failed with; when over
 	joined  bool     // somebody followed it
 	waiters int
-	watched bool // a goroutine asks the store after it
+	watched bool // a goroutine asks the store after it, or a reconciler
 	changed signal
 	// when over:
 	end   flightEnd
@@ -30,7 +30,7 @@ type flightPhase uint8
 
 const (
 	flightClaiming flightPhase = iota // the first comer asks the store
-	flightRunning                     // an attempt runs, here or elsewhere
+	flightRunning                     // an attempt runs, here or elsewhere; or somebody is asked what became of it
 	flightOver                        // no longer in the table
 )
 
@@ -102,6 +102,22 @@ func (t *flights) run(f *flight, a *Attempt) { t.fly(f, a, nil) }
 
 // watch says that the record is running in another process.
 func (t *flights) watch(f *flight, rec Record) { t.fly(f, nil, &rec) }
+
+// asking says that a reconciler is asked about the lost record. Whoever asks lands
+// the flight.
+func (t *flights) asking(f *flight, rec Record) {
+	s := t.shard(f.id)
+	s.mu.Lock()
+	f.watched = true
+	s.mu.Unlock()
+	t.fly(f, nil, &rec)
+}
+
+// asked reports whether the flight is one that asks a reconciler. Called with the
+// mutex held.
+func (f *flight) asked() bool {
+	return f.phase == flightRunning && f.attempt == nil && f.rec.State == Lost
+}
 
 func (t *flights) fly(f *flight, a *Attempt, rec *Record) {
 	s := t.shard(f.id)

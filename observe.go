@@ -64,6 +64,9 @@ const (
 	MomentAsked
 	// MomentCompleter: the completer takes up a lost record.
 	MomentCompleter
+	// MomentRecoveryFailed: a completer failed with a record, or the lost records
+	// could not be listed (then ID is zero). It is tried again.
+	MomentRecoveryFailed
 
 	momentCount
 )
@@ -72,7 +75,7 @@ var momentNames = [momentCount]string{
 	"claimed", "started", "completing", "completed", "releasing", "released", "abandoned",
 	"lease_lost", "extended", "extend_failed", "run_too_long", "unsaved", "unstarted",
 	"replayed", "waiting", "in_progress", "unknown", "expired", "key_reused", "unavailable",
-	"taken_over", "too_many_unsettled", "contradicted", "settled", "asked", "completer",
+	"taken_over", "too_many_unsettled", "contradicted", "settled", "asked", "completer", "recovery_failed",
 }
 
 // String returns the moment's name in snake case, as metrics use it.

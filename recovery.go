@@ -108,11 +108,11 @@ func (rs *recoveries) completer(namespace, route string) *Completer {
 	return rs.completers[routeName{namespace, route}]
 }
 
-// none: nothing was registered.
-func (rs *recoveries) none() bool {
+// any reports which parts were registered, for any route.
+func (rs *recoveries) any() (reconciler, completer bool) {
 	rs.mu.RLock()
 	defer rs.mu.RUnlock()
-	return len(rs.reconcilers)+len(rs.completers) == 0
+	return len(rs.reconcilers) > 0, len(rs.completers) > 0
 }
 
 // The defaults of a [Reconciler].

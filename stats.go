@@ -13,6 +13,9 @@ type Stats struct {
 	Backlog      int
 	UnsavedBytes int64
 	Releases     int
+	// Asking counts the lost records that reconcilers are asked about now, and
+	// Completing those that completers finish.
+	Asking, Completing int
 }
 
 // Stats returns the engine's numbers of this moment; they are read one after
@@ -27,5 +30,6 @@ func (e *Engine) Stats() Stats {
 	s.Backlog = e.backlog.count
 	s.UnsavedBytes, s.Releases = e.backlog.bytes.Load(), int(e.backlog.releases.Load())
 	e.backlog.mu.Unlock()
+	s.Asking, s.Completing = len(e.asks), len(e.completes)
 	return s
 }

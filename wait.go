@@ -16,6 +16,9 @@ const (
 // follow waits for a flight that somebody else carries, on behalf of a caller
 // who came at one time and waits until another. again: the flight is over
 // without an answer for this caller, who looks anew.
+//
+// While a reconciler is asked, a caller waits for at least as long as any claim
+// may take: else one who does not wait for others would never profit by it.
 func (e *Engine) follow(ctx context.Context, f *flight, op *Operation, came, until time.Duration) (rec Record, again bool, err error) {
 	s := e.flights.shard(f.id)
 	defer e.unwatch(f)
@@ -32,17 +35,23 @@ func (e *Engine) follow(ctx context.Context, f *flight, op *Operation, came, unt
 				return Record{}, false, context.Cause(ctx)
 			}
 		case flightRunning:
-			rec := f.running()
+			rec, patience := f.running(), until
+			if f.asked() {
+				patience = max(until, came+e.opt.ClaimTimeout)
+			}
 			s.mu.Unlock()
 			if err := e.sameRequest(op, &rec); err != nil {
 				return rec, false, e.observeErr(MomentKeyReused, f.id, op, err)
 			}
-			waited, err := e.waitRunning(ctx, f, op, until)
+			waited, err := e.waitRunning(ctx, f, op, patience)
 			if err != nil {
 				return Record{}, false, err
 			}
 			if !waited {
-				return e.inProgress(f, op), false, nil
+				rec, over, err := e.inProgress(ctx, f, op)
+				if !over {
+					return rec, false, err
+				}
 			}
 		case flightOver:
 			end := f.landedFor(op, came)
@@ -159,18 +168,27 @@ func (e *Engine) addWaiter() bool {
 	return false
 }
 
-// inProgress is what a duplicate gets that does not wait any longer.
-func (e *Engine) inProgress(f *flight, op *Operation) Record {
+// inProgress is what a duplicate gets that does not wait any longer. over: the
+// flight has ended meanwhile, and has an answer.
+func (e *Engine) inProgress(ctx context.Context, f *flight, op *Operation) (rec Record, over bool, err error) {
 	s := e.flights.shard(f.id)
 	s.mu.Lock()
-	rec, a := f.running(), f.attempt
+	if f.phase == flightOver {
+		s.mu.Unlock()
+		return Record{}, true, nil
+	}
+	rec, a, asked := f.running(), f.attempt, f.asked()
 	s.mu.Unlock()
+	if asked {
+		rec, err = e.stillAsked(ctx, f.id, op)
+		return rec, false, err
+	}
 	if a != nil {
 		rec.LeaseLeft = a.leaseLeft()
 	}
 	rec.State = Running
 	e.observe(MomentInProgress, f.id, op, Observation{Fence: rec.Fence})
-	return rec
+	return rec, false, nil
 }
 
 // watch asks the store after a key that another process runs, for as long as
