@@ -99,7 +99,8 @@ func Next(row Row, now Instant, ev Event) (next Row, eff Effect) {
 	}
 	// What is left is the owner's: it counts while the row carries its
 	// attempt, lease or no lease. Expiry permits a takeover; it revokes nothing.
-	if row.Phase != PhaseRunning || row.Attempt != ev.Attempt {
+	// A row of nobody's attempt has no owner, not even one without a name.
+	if row.Phase != PhaseRunning || row.Attempt != ev.Attempt || row.cleared() {
 		return row, Effect{Err: ErrLeaseLost}
 	}
 	switch ev.Kind {
@@ -131,13 +132,12 @@ func (row Row) claim(now Instant, ev Event) (Row, Effect) {
 		case req.MaxUnsettled > 0 && ev.Unsettled >= req.MaxUnsettled:
 			return row, Effect{Err: ErrTooManyUnsettled}
 		}
-		row = Row{
+		row = row.remembered(now, Row{
 			Phase: PhaseRunning, Policy: req.Policy,
 			Namespace: req.Namespace, Scope: req.Scope, Route: req.Route, Label: req.Label,
 			Fingerprint: req.Fingerprint, Request: req.Request,
 			Fence: row.Fence, Claimed: now,
-			Overruled: row.Overruled, Contradicted: row.Contradicted,
-		}
+		})
 	case Running, Lost:
 		if row.Attempt == ev.Attempt {
 			if row.Ended != "" {
@@ -157,12 +157,16 @@ func (row Row) claim(now Instant, ev Event) (Row, Effect) {
 		return row, Effect{}
 	}
 	row.Attempt = ev.Attempt
-	row.Fence = max(row.Fence+1, Fence(now))
+	row.Fence = row.nextFence(now)
 	row.Tries++
 	row.Since = now
 	row.Until = now.Add(req.Lease)
 	return row, Effect{Write: true, Acquired: true}
 }
+
+// nextFence is one more than before, or the clock where that is ahead, so that it
+// rises also when the row was purged in between.
+func (row Row) nextFence(now Instant) Fence { return max(row.Fence+1, Fence(now)) }
 
 // mayTakeOver: the claimer saw this very attempt lost, the policy under which
 // the lost attempt ran allows it and its reason does not forbid it, and it is the
@@ -181,11 +185,8 @@ func (row Row) checkpoint(ev Event) (Row, Effect) {
 		row.Last = ev.Payload
 		return row, Effect{Write: true}
 	}
-	for _, s := range row.Steps {
-		if s.Name != ev.Step {
-			continue
-		}
-		if bytes.Equal(s.Result, ev.Payload) {
+	if kept := row.step(ev.Step); kept != nil {
+		if bytes.Equal(kept.Result, ev.Payload) {
 			return row, Effect{}
 		}
 		return row, Effect{Err: ErrStepKept}
@@ -194,6 +195,16 @@ func (row Row) checkpoint(ev Event) (Row, Effect) {
 	copy(steps, row.Steps)
 	row.Steps = append(steps, KeptStep{Name: ev.Step, Result: ev.Payload})
 	return row, Effect{Write: true}
+}
+
+// step is what the row keeps of a step, or nil.
+func (row Row) step(name string) *KeptStep {
+	for i := range row.Steps {
+		if row.Steps[i].Name == name {
+			return &row.Steps[i]
+		}
+	}
+	return nil
 }
 
 // done keeps the answer and drops what only an unfinished operation needs.
@@ -234,7 +245,9 @@ func (row Row) release(now Instant, ev Event) (Row, Effect) {
 		if row.Attempt != ev.Attempt || row.Ended != "" {
 			return row, Effect{Err: ErrLeaseLost}
 		}
-		if len(row.Steps) > 0 {
+		// A step that an earlier attempt may have sent is in doubt; the record
+		// alone knows since when its key is in use.
+		if len(row.Steps) > 0 || row.Policy == Stepped && row.Tries > 1 {
 			return row, Effect{Err: ErrHasSteps}
 		}
 	case PhaseDone:
@@ -248,11 +261,19 @@ func (row Row) release(now Instant, ev Event) (Row, Effect) {
 }
 
 func (row Row) vacated(now Instant, barred AttemptID) Row {
-	return Row{
+	return row.remembered(now, Row{
 		Phase: PhaseVacant, Attempt: barred, Fence: row.Fence,
 		Since: now, Until: now.Add(ReleasedKept),
-		Overruled: row.Overruled, Contradicted: row.Contradicted,
+	})
+}
+
+// remembered hands on whose outcome was settled to a new life of the key, for as
+// long as the row that says so would stay without one.
+func (row Row) remembered(now Instant, next Row) Row {
+	if _, keep := row.Purge(now); keep {
+		next.Overruled, next.Contradicted = row.Overruled, row.Contradicted
 	}
+	return next
 }
 
 // abandon ends the lease now. The row still carries the attempt: a late

@@ -55,7 +55,7 @@ func (f *future) judges() {
 func (f *future) settlementArrives() {
 	w := f.now
 	ev := Event{
-		Kind: EventSettle, Action: ActionCannotHappen, Fence: place{fence: w.settler.fence}.in(f.policy).Fence,
+		Kind: EventSettle, Action: ActionCannotHappen, Fence: tinyRow{fence: w.settler.fence}.in(f.policy).Fence,
 		Payload: []byte{settledAnswer}, Keep: Retention{Retain: time.Hour},
 	}
 	if w.settler.happened {
@@ -85,7 +85,7 @@ func (f *future) purges() {
 			return
 		}
 	}
-	w.row = place{fence: w.row.fence}
+	w.row = tinyRow{fence: w.row.fence}
 	f.add("the released row is purged", -1, w)
 }
 

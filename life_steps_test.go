@@ -53,7 +53,7 @@ func (f *future) apply(w *world, ev Event) Effect {
 	}
 	row, eff := next(w.row.in(f.policy), searchNow, ev)
 	if eff.Write {
-		w.row = placeOf(row)
+		w.row = tinyOf(row)
 	}
 	return eff
 }
@@ -82,7 +82,7 @@ func (f *future) claimArrives(a int) {
 	w.claims[a]--
 	req := &ClaimRequest{Policy: f.policy, Lease: time.Second}
 	if w.over[a] > 0 {
-		req.TakeOver = place{fence: w.over[a]}.in(f.policy).Fence
+		req.TakeOver = tinyRow{fence: w.over[a]}.in(f.policy).Fence
 	}
 	eff := f.apply(&w, Event{Kind: EventClaim, Attempt: attemptID(a), Claim: req})
 	if eff.Acquired {

@@ -34,6 +34,7 @@ var lifeRows = map[string]Row{
 	"released by me":     {Attempt: mine, Fence: lifeFence, Until: lifeNow + 1},
 	"mine":               running(mine, Opaque, lifeNow+1),
 	"mine with a step":   stepped(running(mine, Stepped, lifeNow+1)),
+	"mine, taken over":   takenOver(running(mine, Stepped, lifeNow+1)),
 	"mine, ran out":      running(mine, Opaque, lifeNow),
 	"mine, abandoned":    abandoned(running(mine, Opaque, lifeNow)),
 	"other's":            running(other, Rerunnable, lifeNow+1),
@@ -41,15 +42,37 @@ var lifeRows = map[string]Row{
 	"opaque, abandoned":  abandoned(running(other, Opaque, lifeNow)),
 	"rerun, ran out":     running(other, Rerunnable, lifeNow),
 	"stepped, abandoned": stepped(abandoned(running(other, Stepped, lifeNow))),
+	"step in doubt":      ended(stepped(running(other, Stepped, lifeNow)), ReasonStepInDoubt),
 	"atomic, held":       held(running(other, Atomic, lifeNow)),
 	"done by me":         finished(mine, lifeNow+1, lifeNow+2),
 	"done by other":      finished(other, lifeNow+1, lifeNow+2),
-	"settled":            settled(finished(mine, lifeNow+1, lifeNow+2)),
 	"expired, by me":     finished(mine, lifeNow, lifeNow+1),
 	"expired, by other":  finished(other, lifeNow, lifeNow+1),
-	"expired, settled":   settled(finished(mine, lifeNow, lifeNow+1)),
 	"gone, by me":        finished(mine, lifeNow-1, lifeNow),
 	"gone, by other":     finished(other, lifeNow-1, lifeNow),
+
+	// After a settlement. Where "me" is an attempt, it is overruled; where the
+	// settlement is mine, the event that is named like it repeats it.
+	"happened, over me":  settled(finished(mine, lifeNow+1, lifeNow+2), mine, other),
+	"happened, by me":    settled(finished(other, lifeNow+1, lifeNow+2), other, mine),
+	"expired, over me":   settled(finished(mine, lifeNow, lifeNow+1), mine, other),
+	"expired, mine":      settled(finished(other, lifeNow, lifeNow+1), other, mine),
+	"gone, over me":      settled(finished(mine, lifeNow-1, lifeNow), mine, mine),
+	"cannot, over me":    overruled(Row{Attempt: mine, Fence: lifeFence, Until: lifeNow + 1}, mine, other),
+	"cannot, by me":      overruled(Row{Attempt: other, Fence: lifeFence, Until: lifeNow + 1}, other, mine),
+	"contradicted by me": contradicted(overruled(Row{Attempt: mine, Fence: lifeFence, Until: lifeNow + 1}, mine, other)),
+	"resumed after me":   overruled(stepped(running(other, Stepped, lifeNow+1)), mine, AttemptID{}),
+	"released after me":  overruled(Row{Attempt: other, Fence: lifeFence, Until: lifeNow + 1}, mine, AttemptID{}),
+	"lost after me":      overruled(running(other, Rerunnable, lifeNow), mine, AttemptID{}),
+	"done after me":      overruled(finished(other, lifeNow+1, lifeNow+2), mine, AttemptID{}),
+	"cleared, over me":   cleared(mine, other, lifeFence),
+	"cleared, by me":     cleared(other, mine, lifeFence+1),
+	"cleared, parked":    ended(cleared(mine, mine, lifeFence), ReasonParked),
+	"parked, mine":       parked(running(mine, Opaque, lifeNow), other),
+	"parked, other's":    parked(stepped(running(other, Stepped, lifeNow)), other),
+	"parked by me":       parked(running(other, Rerunnable, lifeNow), mine),
+	"forgotten by me":    forgotten(finished(other, lifeNow, lifeNow+1), mine),
+	"forgotten, mine":    forgotten(finished(mine, lifeNow, lifeNow+1), other),
 }
 
 func running(by AttemptID, p Policy, until Instant) Row {
@@ -81,8 +104,13 @@ func finished(by AttemptID, until, gone Instant) Row {
 	}
 }
 
-func settled(row Row) Row {
-	row.Settled = true
+func takenOver(row Row) Row {
+	row.Tries = 2
+	return row
+}
+
+func ended(row Row, why Reason) Row {
+	row.Ended = why
 	return row
 }
 
@@ -90,6 +118,8 @@ func settled(row Row) Row {
 var lifeEvents = map[string]Event{
 	"claim":    {Kind: EventClaim, Claim: &ClaimRequest{Policy: Atomic, Lease: time.Second}},
 	"takeover": {Kind: EventClaim, Claim: &ClaimRequest{Policy: Atomic, Lease: time.Second, TakeOver: lifeFence}},
+	"resume":   {Kind: EventClaim, Claim: &ClaimRequest{Policy: Atomic, Lease: time.Second, TakeOver: lifeFence, Resume: true}},
+	"full":     {Kind: EventClaim, Claim: &ClaimRequest{Policy: Atomic, Lease: time.Second, TakeOver: lifeFence, MaxUnsettled: 3}, Unsettled: 3},
 	"step":     {Kind: EventCheckpoint, Step: "s", Payload: []byte("1")},
 	"step≠":    {Kind: EventCheckpoint, Step: "s", Payload: []byte("2")},
 	"word":     {Kind: EventCheckpoint, Step: LastWord, Payload: []byte("w")},
@@ -99,44 +129,65 @@ var lifeEvents = map[string]Event{
 	"abandon":  {Kind: EventAbandon, Reason: ReasonPanic, Payload: []byte("w")},
 	"extend":   {Kind: EventExtend, For: time.Second},
 	"hold":     {Kind: EventHold, For: time.Second, Fence: lifeFence},
-	"hold≠":    {Kind: EventHold, For: time.Second, Fence: lifeFence - 1},
 	"happened": {Kind: EventSettle, Action: ActionHappened, Payload: []byte("a"), Keep: Retention{time.Hour, time.Hour}, Fence: lifeFence},
-	"happ.≠":   {Kind: EventSettle, Action: ActionHappened, Payload: []byte("a"), Fence: lifeFence - 1},
 	"cannot":   {Kind: EventSettle, Action: ActionCannotHappen, Fence: lifeFence},
-	"cannot≠":  {Kind: EventSettle, Action: ActionCannotHappen, Fence: lifeFence - 1},
+	"early":    {Kind: EventSettle, Action: ActionCannotHappen, Fence: lifeFence, For: time.Second},
+	"park":     {Kind: EventSettle, Action: ActionPark, Fence: lifeFence},
+	"forget":   {Kind: EventSettle, Action: ActionForget, Keep: Retention{Tombstone: time.Hour}, Fence: lifeFence},
 }
 
 // lifeTable is the life of a key. A cell says what is answered and written:
 //
-//	running, lost, done, vacant   yes; the row was written and is now that
+//	running, lost, done, expired, vacant   yes; the row was written and is now that
 //	=                             yes; nothing was written
 //	-                             a claim that was not granted; nothing was written
-//	!lease !steps !kept !moved !held   that error; nothing was written
+//	!lease !steps !kept !moved !held !early !full   that error; nothing was written
+//	!says                         ErrContradicted; see holdsAlways
 //
-// Columns with ≠ bring another result, answer or fence than the one that stands.
+// Columns with ≠ bring another result or answer than the one that stands.
 const lifeTable = `
-                    | claim   takeover step    step≠   word    complete compl.≠ release abandon extend  hold   hold≠  happened happ.≠ cannot cannot≠
-never seen          | running running  !lease  !lease  !lease  !lease   !lease  vacant  !lease  !lease  !moved !moved !moved   !moved !moved !moved
-released by other   | running running  !lease  !lease  !lease  !lease   !lease  vacant  !lease  !lease  !moved !moved !moved   !moved =      !moved
-released by me      | -       -        !lease  !lease  !lease  !lease   !lease  =       !lease  !lease  !moved !moved !moved   !moved =      !moved
-mine                | running running  running running running done     done    vacant  lost    running !moved !moved !moved   !moved !moved !moved
-mine with a step    | running running  =       !kept   running done     done    !steps  lost    running !moved !moved !moved   !moved !moved !moved
-mine, ran out       | running running  lost    lost    lost    done     done    vacant  lost    running lost   !moved done     !moved vacant !moved
-mine, abandoned     | -       -        lost    lost    !lease  done     done    !lease  =       !lease  lost   !moved done     !moved vacant !moved
-other's             | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  !moved !moved !moved   !moved !moved !moved
-opaque, ran out     | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  lost   !moved done     !moved vacant !moved
-opaque, abandoned   | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  lost   !moved done     !moved vacant !moved
-rerun, ran out      | -       running  !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  lost   !moved done     !moved vacant !moved
-stepped, abandoned  | -       running  !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  lost   !moved done     !moved vacant !moved
-atomic, held        | -       running  !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  !held  !moved done     !moved vacant !moved
-done by me          | -       -        !lease  !lease  !lease  =        !lease  !lease  !lease  !lease  !moved !moved !moved   !moved !moved !moved
-done by other       | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  !moved !moved !moved   !moved !moved !moved
-settled             | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  !moved !moved =        !moved !moved !moved
-expired, by me      | -       -        !lease  !lease  !lease  =        =       !lease  !lease  !lease  !moved !moved !moved   !moved !moved !moved
-expired, by other   | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  !moved !moved !moved   !moved !moved !moved
-expired, settled    | -       -        !lease  !lease  !lease  !lease   !lease  !lease  !lease  !lease  !moved !moved =        !moved !moved !moved
-gone, by me         | running running  !lease  !lease  !lease  =        =       vacant  !lease  !lease  !moved !moved !moved   !moved !moved !moved
-gone, by other      | running running  !lease  !lease  !lease  !lease   !lease  vacant  !lease  !lease  !moved !moved !moved   !moved !moved !moved
+                    | claim    takeover resume   full     step     step≠    word     complete compl.≠  release  abandon  extend   hold     happened cannot   early    park     forget
+never seen          | running  running  -        !full    !lease   !lease   !lease   !lease   !lease   vacant   !lease   !lease   !moved   !moved   !moved   !moved   !moved   !moved
+released by other   | running  running  -        !full    !lease   !lease   !lease   !lease   !lease   vacant   !lease   !lease   !moved   !moved   !moved   !moved   !moved   !moved
+released by me      | -        -        -        -        !lease   !lease   !lease   !lease   !lease   =        !lease   !lease   !moved   !moved   !moved   !moved   !moved   !moved
+mine                | running  running  running  running  running  running  running  done     done     vacant   lost     running  !moved   !moved   !moved   !moved   !moved   !moved
+mine with a step    | running  running  running  running  =        !kept    running  done     done     !steps   lost     running  !moved   !moved   !moved   !moved   !moved   !moved
+mine, taken over    | running  running  running  running  running  running  running  done     done     !steps   lost     running  !moved   !moved   !moved   !moved   !moved   !moved
+mine, ran out       | running  running  running  running  lost     lost     lost     done     done     vacant   lost     running  lost     done     vacant   !early   lost     !moved
+mine, abandoned     | -        -        -        -        lost     lost     !lease   done     done     !lease   =        !lease   lost     done     vacant   !early   lost     !moved
+other's             | -        -        -        -        !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   !moved   !moved   !moved   !moved   !moved   !moved
+opaque, ran out     | -        -        -        -        !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   lost     done     vacant   !early   lost     !moved
+opaque, abandoned   | -        -        -        -        !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   lost     done     vacant   !early   lost     !moved
+rerun, ran out      | -        running  running  running  !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   lost     done     vacant   !early   lost     !moved
+stepped, abandoned  | -        running  running  running  !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   lost     done     lost     !early   lost     !moved
+step in doubt       | -        -        -        -        !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   lost     done     lost     !early   lost     !moved
+atomic, held        | -        running  running  running  !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   !held    done     vacant   !early   lost     !moved
+done by me          | -        -        -        -        !lease   !lease   !lease   =        !lease   !lease   !lease   !lease   !moved   !moved   !moved   !moved   !moved   expired
+done by other       | -        -        -        -        !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   !moved   !moved   !moved   !moved   !moved   expired
+expired, by me      | -        -        -        -        !lease   !lease   !lease   =        =        !lease   !lease   !lease   !moved   !moved   !moved   !moved   !moved   expired
+expired, by other   | -        -        -        -        !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   !moved   !moved   !moved   !moved   !moved   expired
+gone, by me         | running  running  -        !full    !lease   !lease   !lease   =        =        vacant   !lease   !lease   !moved   !moved   !moved   !moved   !moved   !moved
+gone, by other      | running  running  -        !full    !lease   !lease   !lease   !lease   !lease   vacant   !lease   !lease   !moved   !moved   !moved   !moved   !moved   !moved
+happened, over me   | -        -        -        -        !lease   !lease   !lease   !lease   !says    !says    !lease   !lease   !moved   !moved   !moved   !moved   !moved   expired
+happened, by me     | -        -        -        -        !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   !moved   =        !moved   !moved   !moved   expired
+expired, over me    | -        -        -        -        !lease   !lease   !lease   !lease   !lease   !says    !lease   !lease   !moved   !moved   !moved   !moved   !moved   expired
+expired, mine       | -        -        -        -        !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   !moved   =        !moved   !moved   !moved   =
+gone, over me       | running  running  -        !full    !lease   !lease   !lease   !lease   !lease   vacant   !lease   !lease   !moved   !moved   !moved   !moved   !moved   !moved
+cannot, over me     | -        -        -        -        !says    !says    !lease   !says    !says    =        !lease   !lease   !moved   !moved   !moved   !moved   !moved   !moved
+cannot, by me       | running  running  -        !full    !lease   !lease   !lease   !lease   !lease   vacant   !lease   !lease   !moved   !moved   =        =        !moved   !moved
+contradicted by me  | -        -        -        -        !says    !says    !lease   !says    !says    =        !lease   !lease   !moved   !moved   !moved   !moved   !moved   !moved
+resumed after me    | -        -        -        -        !says    !says    !lease   !says    !says    !lease   !lease   !lease   !moved   !moved   !moved   !moved   !moved   !moved
+released after me   | running  running  -        !full    !says    !says    !lease   !says    !says    vacant   !lease   !lease   !moved   !moved   !moved   !moved   !moved   !moved
+lost after me       | -        running  running  running  !says    !says    !lease   !says    !says    !lease   !lease   !lease   lost     done     vacant   !early   lost     !moved
+done after me       | -        -        -        -        !says    !says    !lease   !says    !says    !lease   !lease   !lease   !moved   !moved   !moved   !moved   !moved   expired
+cleared, over me    | -        running  running  running  !lease   !says    !lease   !says    !says    !lease   !lease   !lease   !moved   done     lost     !early   lost     !moved
+cleared, by me      | -        -        -        -        !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   !moved   !moved   =        =        !moved   !moved
+cleared, parked     | -        -        -        -        !lease   !says    !lease   !says    !says    !lease   !lease   !lease   !moved   done     lost     !early   =        !moved
+parked, mine        | -        -        -        -        lost     lost     !lease   done     done     !lease   =        !lease   !moved   done     vacant   !early   !moved   !moved
+parked, other's     | -        -        -        -        !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   !moved   done     lost     !early   !moved   !moved
+parked by me        | -        -        -        -        !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   !moved   done     vacant   !early   =        !moved
+forgotten by me     | -        -        -        -        !lease   !lease   !lease   !lease   !lease   !lease   !lease   !lease   !moved   !moved   !moved   !moved   !moved   =
+forgotten, mine     | -        -        -        -        !lease   !lease   !lease   =        =        !lease   !lease   !lease   !moved   !moved   !moved   !moved   !moved   expired
 `
 
 // cells reads lifeTable: state, event, what comes of it.
@@ -167,7 +218,8 @@ func cells(t *testing.T) map[string]map[string]string {
 }
 
 var lifeErrors = map[error]string{
-	ErrLeaseLost: "!lease", ErrHasSteps: "!steps", ErrStepKept: "!kept", ErrMoved: "!moved", ErrHeld: "!held",
+	ErrHasSteps: "!steps", ErrStepKept: "!kept", ErrMoved: "!moved", ErrHeld: "!held",
+	ErrNotQuiet: "!early", ErrTooManyUnsettled: "!full",
 }
 
 // cell names what came of an event, in lifeTable's words.
@@ -178,6 +230,10 @@ func cell(ev Event, next Row, eff Effect) string {
 		}
 	}
 	switch {
+	case errors.Is(eff.Err, ErrContradicted):
+		return "!says"
+	case errors.Is(eff.Err, ErrLeaseLost):
+		return "!lease"
 	case eff.Err != nil:
 		return eff.Err.Error()
 	case eff.Write && eff.Acquired == (ev.Kind == EventClaim):
@@ -228,17 +284,31 @@ func holdsAlways(t *testing.T, name string, row Row, ev Event, next Row, eff Eff
 	if !eff.Write && !reflect.DeepEqual(next, row) {
 		t.Errorf("%s: the row changed without a write", name)
 	}
-	if eff.Write && eff.Err != nil {
+	says := errors.Is(eff.Err, ErrContradicted)
+	if eff.Write && eff.Err != nil && !says {
 		t.Errorf("%s: the row is written although the answer is %v", name, eff.Err)
+	}
+	if says {
+		want := row
+		want.Contradicted = true
+		if !reflect.DeepEqual(next, want) || eff.Write == row.Contradicted {
+			t.Errorf("%s: a contradiction made %+v of %+v", name, next, row)
+		}
+	}
+	if wants := eff.Write && (says || ev.Kind == EventSettle); wants != (eff.Audit != nil) {
+		t.Errorf("%s: its entry in the audit trail is %+v", name, eff.Audit)
 	}
 	if next.Fence < row.Fence {
 		t.Errorf("%s: the fence fell from %d to %d", name, row.Fence, next.Fence)
 	}
-	if s := row.State(lifeNow); (s == Done || s == Expired) && eff.Write {
+	if s := row.State(lifeNow); (s == Done || s == Expired) && eff.Write && !says && ev.Action != ActionForget {
 		t.Errorf("%s: a finished row was written", name)
 	}
+	if s := next.State(lifeNow); (row.State(lifeNow) == Done || row.State(lifeNow) == Expired) && s != Done && s != Expired {
+		t.Errorf("%s: a finished row became %v", name, s)
+	}
 	again, repeated := Next(next, lifeNow, ev)
-	if !reflect.DeepEqual(again, next) || !errors.Is(repeated.Err, eff.Err) || repeated.Acquired != eff.Acquired {
+	if !reflect.DeepEqual(again, next) || !errors.Is(repeated.Err, eff.Err) || repeated.Acquired != eff.Acquired || repeated.Audit != nil {
 		t.Errorf("%s: the repeat answers %+v after %+v, or changes the row", name, repeated, eff)
 	}
 	if _, keep := next.Purge(next.Until + 1<<40); next.Phase == PhaseRunning && !keep {
@@ -318,28 +388,5 @@ func TestTakeOverIsOfTheSameRequest(t *testing.T) {
 	lost.Fence = 0 // no store writes this; a zero TakeOver must mean none all the same
 	if claim(lost, 0, lost.Fingerprint) {
 		t.Error("a claim that wants to take nothing over took over")
-	}
-}
-
-// TestSettledAttemptIsBarred: what cannot happen any more must not be begun by a
-// claim of the settled attempt that is still on its way.
-func TestSettledAttemptIsBarred(t *testing.T) {
-	row, eff := Next(running(mine, Opaque, lifeNow), lifeNow, Event{Kind: EventSettle, Action: ActionCannotHappen, Fence: lifeFence})
-	if eff.Err != nil || row.State(lifeNow) != Vacant || row.Until != lifeNow.Add(ReleasedKept) {
-		t.Fatalf("settled: %+v, %+v", eff, row)
-	}
-	for by, want := range map[AttemptID]bool{mine: false, other: true} {
-		if _, eff := Next(row, lifeNow, Event{Kind: EventClaim, Attempt: by, Claim: &ClaimRequest{}}); eff.Acquired != want {
-			t.Errorf("a claim by %v is acquired %v, want %v", by, eff.Acquired, want)
-		}
-	}
-}
-
-// TestSettlementNamesAFence: nobody settles a key that was never seen.
-func TestSettlementNamesAFence(t *testing.T) {
-	for _, action := range []Action{ActionHappened, ActionCannotHappen} {
-		if _, eff := Next(Row{}, lifeNow, Event{Kind: EventSettle, Action: action}); !errors.Is(eff.Err, ErrMoved) {
-			t.Errorf("%s on a key never seen: %v, want ErrMoved", action, eff.Err)
-		}
 	}
 }

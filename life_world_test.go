@@ -44,10 +44,10 @@ const (
 	wireExtend
 )
 
-// place is what the store keeps, as far as a search looks at it: small and
+// tinyRow is what the store keeps, as far as a search looks at it: small and
 // comparable. Instants are reduced to whether the lease has run out, which is
 // a step of its own that may come at any time.
-type place struct {
+type tinyRow struct {
 	phase            Phase
 	attempt          uint8 // 1 + its index; 0: none
 	fence            uint8 // above the first one
@@ -58,7 +58,7 @@ type place struct {
 
 // world is one state of everything.
 type world struct {
-	row      place
+	row      tinyRow
 	stage    [maxAttempts]stage
 	claims   [maxAttempts]uint8 // copies of the claim on the wire
 	over     [maxAttempts]uint8 // the fence that it would take over
@@ -109,7 +109,7 @@ const searchNow Instant = 1000
 func attemptID(i int) AttemptID { return AttemptID{byte(i + 1)} }
 
 // in makes the Row that Next works on.
-func (p place) in(policy Policy) Row {
+func (p tinyRow) in(policy Policy) Row {
 	row := Row{Phase: p.phase, Policy: policy, Settled: p.settled, Attempt: AttemptID{p.attempt}}
 	if p.fence > 0 {
 		row.Fence = Fence(searchNow) + Fence(p.fence) - 1
@@ -129,9 +129,9 @@ func (p place) in(policy Policy) Row {
 	return row
 }
 
-// placeOf is the way back. It keeps all that Next looks at.
-func placeOf(row Row) place {
-	p := place{
+// tinyOf is the way back. It keeps all that Next looks at.
+func tinyOf(row Row) tinyRow {
+	p := tinyRow{
 		phase: row.Phase, attempt: row.Attempt[0], settled: row.Settled, ended: row.Ended != "",
 		stepped: len(row.Steps) > 0, expired: row.Phase == PhaseRunning && searchNow >= row.Until,
 	}

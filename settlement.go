@@ -14,8 +14,9 @@ const (
 	// is done.
 	ActionHappened Action = "happened"
 	// ActionCannotHappen: the lost operation did not happen and cannot happen
-	// any more. The key is vacant again; a record that holds kept steps stays,
-	// and the next attempt resumes after them.
+	// any more. The key is vacant again. A record that holds kept steps stays, of
+	// nobody's attempt and with a fence of its own, and the next attempt resumes
+	// after them. So does a stepped one that is settled by proof.
 	ActionCannotHappen Action = "cannot-happen"
 	// ActionPark: nobody shall take the lost record over. It is unknown until it
 	// is settled.
@@ -42,7 +43,9 @@ type Settlement struct {
 	// for ActionForget, Tombstone is how long the tombstone stays at the least.
 	Keep Retention
 	// Quiet is how long after the loss ActionCannotHappen may be said: what was
-	// on the wire must have arrived by then. Zero only with proof.
+	// on the wire must have arrived by then. Zero only with proof; since that may
+	// be that derived keys are honoured, the time in which they are goes on from
+	// the record's first claim. It begins anew when Quiet is more than zero.
 	Quiet time.Duration
 	// Who and Why go into the audit trail; at most MaxWho and MaxWhy bytes.
 	Who, Why string
@@ -78,18 +81,20 @@ type Settler interface {
 	// Hold gives a lost record to one looker, alone, for d from now; the same
 	// holder may hold it anew, for longer or shorter. It touches neither the
 	// attempt nor the lease: a late owner completes all the same. ErrMoved: the
-	// record is not lost, or has another fence. ErrHeld: another holder has it.
+	// record is not lost, has another fence, is parked, or is of nobody's attempt
+	// any more. ErrHeld: another holder has it.
 	Hold(ctx context.Context, id ID, fence Fence, holder AttemptID, d time.Duration) error
 
 	// Settle applies a settlement to a record that is as it was looked at: lost,
 	// or, for ActionForget, done or expired; else ErrMoved. What it takes from
 	// its attempt, the attempt learns of by ErrLeaseLost. ActionCannotHappen
-	// before its Quiet is over is ErrNotQuiet. The repeat of a settlement that
-	// stands is a no-op. The change and its entry in the audit trail are one write.
+	// before its Quiet is over is ErrNotQuiet, ActionPark of a parked record
+	// ErrMoved. The repeat of a settlement that stands is a no-op. The change and
+	// its entry in the audit trail are one write.
 	//
 	// A Complete, Checkpoint or Release of an attempt whose outcome was settled,
-	// and that says otherwise, is ErrContradicted from then on; the first one
-	// leaves an entry in the audit trail.
+	// and that says otherwise, is ErrContradicted from then on, for as long as the
+	// record stays; the first one leaves an entry in the audit trail.
 	Settle(ctx context.Context, id ID, s Settlement) error
 
 	// Trail returns the audit trail of a record, the oldest entry first. It

@@ -61,8 +61,9 @@ type Store interface {
 	// Release has answered nil, a claim of that attempt that arrives later is
 	// not granted, also when the release found no record. (The record has room
 	// for one barred attempt: the bar stands until another attempt claims or
-	// releases the key.) With a step kept it is ErrHasSteps; when another
-	// attempt holds the key, or it is done or abandoned, ErrLeaseLost.
+	// releases the key.) With a step kept, or in a stepped record that was taken
+	// over, of which an earlier attempt may have sent one, it is ErrHasSteps; when
+	// another attempt holds the key, or it is done or abandoned, ErrLeaseLost.
 	Release(ctx context.Context, l Lease) error
 
 	// Abandon ends the lease now: the attempt has ended, and its outcome is not
