@@ -234,8 +234,9 @@ func (w *world) audit() {
 			w.errorf("key %s is vacant, and its effect has happened", key)
 		case rec.State == umavez.Lost && quiet && !page.excused:
 			w.errorf("key %s is lost, and nothing had gone wrong", key)
-		case rec.State == umavez.Lost && !w.started[rec.Attempt] && w.rates.kill+w.rates.late == 0:
-			// (A claim that arrives late may find its bar taken by another one's.)
+		case rec.State == umavez.Lost && rec.Tries == 1 && !w.started[rec.Attempt] && w.rates.kill+w.rates.late == 0:
+			// (A claim that arrives late may find its bar taken by another one's. What
+			// was taken over had started before, and is given back as lost.)
 			w.errorf("key %s is lost, and its attempt never started", key)
 		}
 	}
