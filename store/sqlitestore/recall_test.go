@@ -56,7 +56,7 @@ func TestRecallIsNeverStale(t *testing.T) {
 		path, c := file(t), newClock()
 		stores := []*Store{open(t, path, Options{Now: c.Now}), open(t, path, Options{Now: c.Now})}
 		rnd := rand.New(rand.NewPCG(seed, 7))
-		model := map[string]umavez.Row{}
+		model, audited := map[string]umavez.Row{}, map[string]int{}
 		attempts := []umavez.AttemptID{umavez.NewAttemptID(), umavez.NewAttemptID(), umavez.NewAttemptID()}
 		for step := range 400 {
 			c.advance(time.Duration(rnd.IntN(20)) * time.Second)
@@ -65,6 +65,9 @@ func TestRecallIsNeverStale(t *testing.T) {
 			now := umavez.InstantOf(c.Now())
 			row, eff := umavez.Next(model[key], now, ev)
 			model[key] = row
+			if eff.Audit != nil {
+				audited[key]++
+			}
 			err := apply(t, s, key, ev)
 			if !errors.Is(err, eff.Err) {
 				t.Fatalf("seed %d, step %d: event %d on key %s answered %v, want %v", seed, step, ev.Kind, key, err, eff.Err)
@@ -74,13 +77,18 @@ func TestRecallIsNeverStale(t *testing.T) {
 				t.Fatalf("seed %d, step %d: after event %d key %s is\n%+v, want\n%+v", seed, step, ev.Kind, key, got, want)
 			}
 		}
+		for key, n := range audited {
+			if trail, err := stores[0].Trail(t.Context(), idOf(key)); err != nil || len(trail) != n {
+				t.Errorf("seed %d: the trail of key %s has %d entries, %v; want %d", seed, key, len(trail), err, n)
+			}
+		}
 	}
 }
 
 // anyEvent draws a call, with arguments that often fit the row.
 func anyEvent(rnd *rand.Rand, attempts []umavez.AttemptID, row umavez.Row) umavez.Event {
 	ev := umavez.Event{
-		Kind:    umavez.EventKind(rnd.IntN(int(umavez.EventExtend) + 1)),
+		Kind:    umavez.EventKind(rnd.IntN(int(umavez.EventSettle) + 1)),
 		Attempt: attempts[rnd.IntN(len(attempts))],
 	}
 	switch ev.Kind {
@@ -98,6 +106,16 @@ func anyEvent(rnd *rand.Rand, attempts []umavez.AttemptID, row umavez.Row) umave
 		ev.Reason = umavez.ReasonPanic
 	case umavez.EventExtend:
 		ev.For = time.Minute
+	case umavez.EventHold:
+		ev.Fence, ev.For = row.Fence, time.Minute
+	case umavez.EventSettle:
+		ev.Fence, ev.Keep = row.Fence, umavez.Retention{Retain: time.Minute, Tombstone: time.Minute}
+		ev.Action = []umavez.Action{
+			umavez.ActionHappened, umavez.ActionCannotHappen, umavez.ActionPark, umavez.ActionForget,
+		}[rnd.IntN(4)]
+		if ev.Action == umavez.ActionHappened {
+			ev.Payload = []byte("settled")
+		}
 	}
 	return ev
 }
@@ -117,6 +135,12 @@ func apply(t *testing.T, s *Store, key string, ev umavez.Event) error {
 		return s.Release(ctx, l)
 	case umavez.EventAbandon:
 		return s.Abandon(ctx, l, ev.Reason, ev.Payload)
+	case umavez.EventHold:
+		return s.Hold(ctx, l.ID, ev.Fence, ev.Attempt, ev.For)
+	case umavez.EventSettle:
+		return s.Settle(ctx, l.ID, umavez.Settlement{
+			ID: ev.Attempt, Action: ev.Action, Fence: ev.Fence, Answer: ev.Payload, Keep: ev.Keep, Quiet: ev.For,
+		})
 	default:
 		return s.Extend(ctx, l, ev.For)
 	}
@@ -165,6 +189,7 @@ func TestRecallIsBounded(t *testing.T) {
 		func(row *umavez.Row) { row.Steps = make([]umavez.KeptStep, 1) },
 		func(row *umavez.Row) { row.Last = []byte("last") },
 		func(row *umavez.Row) { row.Request = make([]byte, recalledRequest+1) },
+		func(row *umavez.Row) { row.Label = strings.Repeat("l", recalledRequest+1) },
 	} {
 		r.put(last, running)
 		other := running

@@ -103,6 +103,9 @@ func rewritten(
 		to := r.row
 		if err == nil {
 			rec := r.row.Record(now)
+			if rec.State == umavez.Vacant && payload(&r.row) == 0 {
+				continue // there is no record
+			}
 			// Whatever the record's state is: an answer that is over, and not
 			// purged yet, is in the file all the same.
 			rec.Fence, rec.Answer, rec.Last, rec.Request = r.row.Fence, r.row.Answer, r.row.Last, r.row.Request
@@ -166,7 +169,7 @@ func (t *tx) rewrite(ch *change, moved *[]readRow) error {
 	return err
 }
 
-// RewriteSettings implements [umavez.Rewriter].
+// RewriteSettings implements [umavez.Rewriter]. An error of rewrite ends it.
 func (s *Store) RewriteSettings(ctx context.Context, rewrite func(namespace string, s *umavez.Settings) error) error {
 	var all []namedSettings
 	err := s.readers.do(ctx, func(c *conn) error {
@@ -182,12 +185,10 @@ func (s *Store) RewriteSettings(ctx context.Context, rewrite func(namespace stri
 	if err != nil {
 		return notApplied("rewrite settings", err)
 	}
-	var failed []error
 	for _, n := range all {
 		was := n.HashKey
 		if err := rewrite(n.name, &n.Settings); err != nil {
-			failed = append(failed, fmt.Errorf("umavez: sqlite: the settings of namespace %q are left as they are: %w", n.name, err))
-			continue
+			return err
 		}
 		if n.HashKey == was {
 			continue
@@ -196,7 +197,7 @@ func (s *Store) RewriteSettings(ctx context.Context, rewrite func(namespace stri
 			return err
 		}
 	}
-	return errors.Join(failed...)
+	return nil
 }
 
 type namedSettings struct {

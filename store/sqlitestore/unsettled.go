@@ -50,6 +50,12 @@ func (u *unsettled) count(t *tx, scope umavez.ScopeID, bound int) (int, error) {
 		return 0, err
 	}
 	u.recounted.Add(1)
+	if c.n >= bound {
+		// Counted no further than to this request's bound; another one's may be
+		// higher. At the bound every claim counts anyway.
+		delete(u.scopes, scope)
+		return c.n, nil
+	}
 	if u.scopes == nil || len(u.scopes) >= countedScopes {
 		u.scopes = make(map[umavez.ScopeID]counted)
 	}
