@@ -76,13 +76,19 @@ type sidecar struct {
 	stopped atomic.Pointer[time.Time]
 }
 
-// newSidecar starts a sidecar whose route is "POST /pay", unless change says
-// otherwise.
+// newSidecar starts a sidecar over a store of its own, whose route is "POST /pay"
+// unless change says otherwise.
 func newSidecar(t *testing.T, upstream string, change ...func(*Options)) *sidecar {
+	t.Helper()
+	return newSidecarOver(t, memstore.New(memstore.Options{}), umavez.Options{}, upstream, change...)
+}
+
+// newSidecarOver starts one over a store that others may have, too.
+func newSidecarOver(t *testing.T, store umavez.Store, eo umavez.Options, upstream string, change ...func(*Options)) *sidecar {
 	t.Helper()
 	s := &sidecar{t: t, log: &logBook{}}
 	var err error
-	if s.eng, err = umavez.New(memstore.New(memstore.Options{}), umavez.Options{}); err != nil {
+	if s.eng, err = umavez.New(store, eo); err != nil {
 		t.Fatal(err)
 	}
 	o := Options{
@@ -244,13 +250,25 @@ func (s *sidecar) record(key string) umavez.Record {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	rec, err := s.eng.Get(context.Background(), umavez.Key{
-		Scope: umavez.Scope{Namespace: "loja", Principal: anybody}, Name: key,
-	})
+	rec, err := s.eng.Get(context.Background(), s.key(anybody, key))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return rec
+}
+
+// key is a caller's key as records are named by it.
+func (s *sidecar) key(principal, name string) umavez.Key {
+	s.t.Helper()
+	settings, err := s.eng.Namespace(context.Background(), "loja", s.proxy.source.Recipe())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	k := umavez.Key{Scope: umavez.Scope{Namespace: "loja", Principal: principal}, Name: name}
+	if settings.Kept {
+		copy(k.Secret[:], settings.HashKey)
+	}
+	return k
 }
 
 // ledger counts effects by key, as an upstream's database would.
