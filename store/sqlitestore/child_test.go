@@ -25,7 +25,7 @@ const childVar = "UMAVEZ_SQLITE_CHILD"
 
 // order is one line to the child.
 type order struct {
-	Do       string // claim, complete, abandon, step, get, race, load, pay, hold, let go
+	Do       string // claim, complete, abandon, step, get, look, settle, trail, race, load, pay, die, hold, let go
 	Key      string
 	Attempt  umavez.AttemptID
 	Policy   umavez.Policy
@@ -34,9 +34,14 @@ type order struct {
 	Answer   []byte
 	N        int  // race: keys; load: workers; pay: payments
 	Start    bool // claim: and start it
+	Most     int  // claim: the scope's bound
+
+	Settlement umavez.Settlement // settle
 
 	URL        string // pay: the gateway
 	NoKey, Die bool   // pay: it honours no key; stop after the charge
+
+	Course, Line string // die: of the kill table
 }
 
 // report is one line from the child.
@@ -51,6 +56,7 @@ type report struct {
 
 	Claimed, Completed string   // load: a key, once it was acknowledged
 	Won                []string // race
+	Trail              []umavez.AuditEntry
 }
 
 func child() {
@@ -97,7 +103,7 @@ func obey(ctx context.Context, s *Store, o order, out *reporter) {
 	switch o.Do {
 	case "claim":
 		rec, acquired, err := s.Claim(ctx, id, umavez.ClaimRequest{
-			Attempt: o.Attempt, Policy: o.Policy, Lease: o.Lease, TakeOver: o.TakeOver,
+			Attempt: o.Attempt, Policy: o.Policy, Lease: o.Lease, TakeOver: o.TakeOver, MaxUnsettled: o.Most,
 		})
 		if acquired && o.Start {
 			err = s.Started(umavez.Lease{ID: id, Attempt: o.Attempt})
@@ -115,12 +121,23 @@ func obey(ctx context.Context, s *Store, o order, out *reporter) {
 	case "get":
 		rec, err := s.Get(ctx, id)
 		out.send(reportOf(rec, false, err))
+	case "look":
+		out.send(reportOf(umavez.Record{}, false, s.Hold(ctx, id, o.TakeOver, o.Attempt, o.Lease)))
+	case "settle":
+		out.send(reportOf(umavez.Record{}, false, s.Settle(ctx, id, o.Settlement)))
+	case "trail":
+		trail, err := s.Trail(ctx, id)
+		r := reportOf(umavez.Record{}, false, err)
+		r.Trail = trail
+		out.send(r)
 	case "race":
 		out.send(report{Won: race(ctx, s, o.N)})
 	case "load":
 		load(ctx, s, o.N, out)
 	case "pay":
 		pay(ctx, s, o, out)
+	case "die":
+		die(ctx, s, o)
 	case "hold":
 		c, err := dial(ctx, s.writer.path, s.opt, writing)
 		if err != nil {

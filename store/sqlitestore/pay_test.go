@@ -46,6 +46,12 @@ func newGateway(t *testing.T, forgetful bool) *gateway {
 	return g
 }
 
+func (g *gateway) count(payment string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.charges[payment]
+}
+
 // pay is what the child does with the order of that name: n payments beside each
 // other, each one step that charges. With die, each waits between the charge and
 // its checkpoint for the kill that is to come.
