@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/umavez/umavez/cmd/umavez/internal/keys"
 	"github.com/umavez/umavez/cmd/umavez/internal/serve"
 )
 
@@ -25,6 +26,7 @@ const (
 // grammar is the command line. Each command is in a file of its own.
 type grammar struct {
 	Serve     serveCommand     `cmd:"" help:"Protect an API: a reverse proxy in front of it that runs each keyed request once."`
+	Keys      keysCommand      `cmd:"" help:"Look into keys, and settle what is unknown."`
 	Namespace namespaceCommand `cmd:"" help:"What the processes of a namespace agree on."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 }
@@ -75,6 +77,9 @@ func status(err error, stderr io.Writer) int {
 	}
 	fmt.Fprintln(stderr, err)
 	if _, usage := errors.AsType[*serve.UsageError](err); usage {
+		return exitUsage
+	}
+	if fault, ok := errors.AsType[*keys.Fault](err); ok && fault.Code == keys.CodeUsage {
 		return exitUsage
 	}
 	return exitFailed

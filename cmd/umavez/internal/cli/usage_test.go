@@ -22,7 +22,7 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, `umavez: expected one of "serve", "namespace", "version"`},
+		{nil, `umavez: expected one of "serve", "keys", "namespace", "version"`},
 		{[]string{"serv"}, `umavez: unexpected argument serv, did you mean "serve"?`},
 		{[]string{"demo"}, `umavez: unexpected argument demo`},
 		{[]string{"serve"}, "umavez: --upstream URL is required\numavez: --principal is required: none, mtls, auth, header:NAME or jwt:ISS+SUB"},

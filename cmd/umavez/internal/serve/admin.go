@@ -19,13 +19,16 @@ type health struct {
 }
 
 // newAdmin builds the admin address's pages: health, readiness, metrics, and
-// nothing else. It has no authentication, so it is meant for loopback or the
-// cluster's own network, and shows neither keys nor principals nor answers.
-func newAdmin(h *health, m *metrics) http.Handler {
+// the keys. But for the keys, which are behind a token or closed, it has no
+// authentication, so it is meant for loopback or the cluster's own network, and
+// shows neither keys nor principals nor answers.
+func newAdmin(h *health, m *metrics, keys http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "alive") })
 	mux.HandleFunc("GET /readyz", h.ready)
 	mux.Handle("GET /metrics", m.handler())
+	mux.Handle("/keys", keys)
+	mux.Handle("/keys/", keys)
 	return mux
 }
 

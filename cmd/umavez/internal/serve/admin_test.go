@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/cmd/umavez/internal/keys"
 )
 
 func get(h http.Handler, method, target string) *httptest.ResponseRecorder {
@@ -20,7 +21,7 @@ func get(h http.Handler, method, target string) *httptest.ResponseRecorder {
 func TestReadiness(t *testing.T) {
 	var storeErr error
 	h := &health{pingStore: func(context.Context) error { return storeErr }}
-	admin := newAdmin(h, newMetrics())
+	admin := newAdmin(h, newMetrics(), keys.Closed())
 	check := func(when, target string, want int) {
 		t.Helper()
 		if rec := get(admin, http.MethodGet, target); rec.Code != want {
@@ -46,7 +47,7 @@ func TestReadiness(t *testing.T) {
 
 // TestAdminHasNothingElse: no other page, and no method that changes anything.
 func TestAdminHasNothingElse(t *testing.T) {
-	admin := newAdmin(&health{}, newMetrics())
+	admin := newAdmin(&health{}, newMetrics(), keys.Closed())
 	for _, target := range []string{"/", "/keys", "/debug/pprof/", "/healthz/", "/metrics/x"} {
 		if rec := get(admin, http.MethodGet, target); rec.Code != http.StatusNotFound {
 			t.Errorf("%s is %d, want 404", target, rec.Code)
@@ -76,7 +77,7 @@ func TestEveryMomentHasACounter(t *testing.T) {
 		names[c.name] = moment
 		m.observe(umavez.Observation{Moment: moment, Route: "POST /a", Policy: umavez.Rerunnable})
 	}
-	text := get(newAdmin(&health{}, m), http.MethodGet, "/metrics").Body.String()
+	text := get(newAdmin(&health{}, m, keys.Closed()), http.MethodGet, "/metrics").Body.String()
 	for name := range names {
 		if want := name + `{policy="rerunnable",route="POST /a"} 1`; !strings.Contains(text, want) {
 			t.Errorf("metrics lack %s", want)
@@ -92,7 +93,7 @@ func TestMetricsHoldNoIDs(t *testing.T) {
 	m := newMetrics()
 	o := umavez.Observation{Moment: umavez.MomentStarted, ID: umavez.Key{Name: "k"}.ID(), Attempt: umavez.NewAttemptID()}
 	m.observe(o)
-	text := get(newAdmin(&health{}, m), http.MethodGet, "/metrics").Body.String()
+	text := get(newAdmin(&health{}, m, keys.Closed()), http.MethodGet, "/metrics").Body.String()
 	if strings.Contains(text, o.ID.String()) || strings.Contains(text, o.Attempt.String()) {
 		t.Error("metrics name records or attempts")
 	}

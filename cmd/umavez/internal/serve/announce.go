@@ -17,6 +17,7 @@ func (p *process) announce() {
 	c := p.cfg
 	p.log.Info("protecting", "upstream", c.Upstream.Redacted(), "namespace", c.Namespace,
 		"scope", c.Principal.Recipe(), "lease", c.Lease.String(), "max-run", c.MaxRun.String())
+	p.announceKept()
 	for _, r := range c.Routes {
 		p.log.Info("route", routeAttrs(r)...)
 	}
@@ -77,6 +78,12 @@ var momentLevels = map[umavez.Moment]slog.Level{
 	umavez.MomentRunTooLong:   slog.LevelWarn,
 	umavez.MomentUnavailable:  slog.LevelWarn,
 	umavez.MomentTakenOver:    slog.LevelInfo,
+	// Two truths about one payment: somebody must find out which holds.
+	umavez.MomentContradicted:     slog.LevelError,
+	umavez.MomentSettled:          slog.LevelInfo,
+	umavez.MomentTooManyUnsettled: slog.LevelWarn,
+	umavez.MomentCompleter:        slog.LevelInfo,
+	umavez.MomentRecoveryFailed:   slog.LevelWarn,
 }
 
 // logMoment tells of a moment by the record's ID, which names a request to
@@ -96,6 +103,9 @@ func (p *process) logMoment(o umavez.Observation) {
 	}
 	if o.Attempt != (umavez.AttemptID{}) {
 		attrs = append(attrs, slog.String("attempt", o.Attempt.String()))
+	}
+	if o.Fence != 0 {
+		attrs = append(attrs, slog.Int64("fence", int64(o.Fence)))
 	}
 	if o.Reason != "" {
 		attrs = append(attrs, slog.String("reason", string(o.Reason)))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/umavez/umavez/keyring"
 	"github.com/umavez/umavez/umavezhttp"
 )
 
@@ -34,6 +35,8 @@ const (
 	// while their request is here.
 	DefaultMaxBody   = 1 << 20
 	DefaultMaxAnswer = 1 << 20
+	// DefaultMaxUnsettled is far more than a person settles.
+	DefaultMaxUnsettled = 1000
 )
 
 // longestWait bounds wait-max: a wait holds a connection.
@@ -66,6 +69,13 @@ type Config struct {
 	Listen string
 	Admin  string // empty: none
 	Store  StoreAddress
+
+	Keyring keyring.Source // neither file nor command: none
+	// AdminToken is the file of the token that opens /keys; empty: closed.
+	AdminToken   string
+	Status       bool
+	KeepNames    bool
+	MaxUnsettled int // negative: no bound
 
 	Lease     time.Duration
 	Retain    time.Duration
@@ -101,6 +111,7 @@ func NewConfig(s Settings) (Config, error) {
 	s.transport(&c, &p)
 	s.logging(&c, &p)
 	s.answers(&c, &p)
+	s.kept(&c, &p)
 	s.limits(&c, &p)
 	s.risks(&c, &p)
 	return c, p.err()

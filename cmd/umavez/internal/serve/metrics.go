@@ -16,27 +16,33 @@ type momentCounter struct{ name, help string }
 
 // momentCounters has a row for every umavez.Moment.
 var momentCounters = map[umavez.Moment]momentCounter{
-	umavez.MomentClaimed:      {"umavez_claims_total", "Claims that the store confirmed."},
-	umavez.MomentTakenOver:    {"umavez_takeovers_total", "Claims that took over a lost record."},
-	umavez.MomentUnstarted:    {"umavez_unstarted_total", "Claims won for a caller who had left; released without running."},
-	umavez.MomentStarted:      {"umavez_executions_total", "Operations started."},
-	umavez.MomentCompleting:   {"umavez_completing_total", "Operations that ended with an answer to keep."},
-	umavez.MomentCompleted:    {"umavez_completed_total", "Answers that the store acknowledged."},
-	umavez.MomentUnsaved:      {"umavez_unsaved_total", "Answers that the store did not take in time; saving them goes on."},
-	umavez.MomentReleasing:    {"umavez_releasing_total", "Operations that did nothing, about to be released."},
-	umavez.MomentReleased:     {"umavez_released_total", "Releases that the store acknowledged."},
-	umavez.MomentAbandoned:    {"umavez_abandoned_total", "Attempts that ended with their outcome not known."},
-	umavez.MomentLeaseLost:    {"umavez_lease_lost_total", "Attempts whose record no longer carried them."},
-	umavez.MomentExtended:     {"umavez_extended_total", "Heartbeats that extended a lease."},
-	umavez.MomentExtendFailed: {"umavez_extend_failed_total", "Heartbeats that got no answer from the store."},
-	umavez.MomentRunTooLong:   {"umavez_run_too_long_total", "Attempts that ran past --max-run."},
-	umavez.MomentReplayed:     {"umavez_replays_total", "Duplicates answered from a done record."},
-	umavez.MomentWaiting:      {"umavez_waits_total", "Duplicates that waited for a running attempt."},
-	umavez.MomentInProgress:   {"umavez_in_progress_total", "Duplicates turned away because the attempt was still running."},
-	umavez.MomentUnknown:      {"umavez_unknown_total", "Duplicates that met a record whose outcome is not known."},
-	umavez.MomentExpired:      {"umavez_expired_total", "Late retries refused by a tombstone."},
-	umavez.MomentKeyReused:    {"umavez_key_reused_total", "Requests refused because their key belongs to another request."},
-	umavez.MomentUnavailable:  {"umavez_unavailable_total", "Requests refused, nothing run, because a claim was not confirmed (fail closed)."},
+	umavez.MomentClaimed:          {"umavez_claims_total", "Claims that the store confirmed."},
+	umavez.MomentTakenOver:        {"umavez_takeovers_total", "Claims that took over a lost record."},
+	umavez.MomentUnstarted:        {"umavez_unstarted_total", "Claims won for a caller who had left; released without running."},
+	umavez.MomentStarted:          {"umavez_executions_total", "Operations started."},
+	umavez.MomentCompleting:       {"umavez_completing_total", "Operations that ended with an answer to keep."},
+	umavez.MomentCompleted:        {"umavez_completed_total", "Answers that the store acknowledged."},
+	umavez.MomentUnsaved:          {"umavez_unsaved_total", "Answers that the store did not take in time; saving them goes on."},
+	umavez.MomentReleasing:        {"umavez_releasing_total", "Operations that did nothing, about to be released."},
+	umavez.MomentReleased:         {"umavez_released_total", "Releases that the store acknowledged."},
+	umavez.MomentAbandoned:        {"umavez_abandoned_total", "Attempts that ended with their outcome not known."},
+	umavez.MomentLeaseLost:        {"umavez_lease_lost_total", "Attempts whose record no longer carried them."},
+	umavez.MomentExtended:         {"umavez_extended_total", "Heartbeats that extended a lease."},
+	umavez.MomentExtendFailed:     {"umavez_extend_failed_total", "Heartbeats that got no answer from the store."},
+	umavez.MomentRunTooLong:       {"umavez_run_too_long_total", "Attempts that ran past --max-run."},
+	umavez.MomentReplayed:         {"umavez_replays_total", "Duplicates answered from a done record."},
+	umavez.MomentWaiting:          {"umavez_waits_total", "Duplicates that waited for a running attempt."},
+	umavez.MomentInProgress:       {"umavez_in_progress_total", "Duplicates turned away because the attempt was still running."},
+	umavez.MomentUnknown:          {"umavez_unknown_total", "Duplicates that met a record whose outcome is not known."},
+	umavez.MomentExpired:          {"umavez_expired_total", "Late retries refused by a tombstone."},
+	umavez.MomentKeyReused:        {"umavez_key_reused_total", "Requests refused because their key belongs to another request."},
+	umavez.MomentTooManyUnsettled: {"umavez_too_many_unsettled_total", "Requests refused, nothing run, because too many of their caller's operations are running or unsettled."},
+	umavez.MomentContradicted:     {"umavez_contradicted_total", "Attempts that say otherwise than what their record was settled as. Must stay at zero."},
+	umavez.MomentSettled:          {"umavez_settled_total", "Records that were settled, parked or forgotten by this process."},
+	umavez.MomentAsked:            {"umavez_asked_total", "Questions to reconcilers about lost records."},
+	umavez.MomentCompleter:        {"umavez_completer_total", "Lost records that the completer took up."},
+	umavez.MomentRecoveryFailed:   {"umavez_recovery_failed_total", "Times that a completer failed with a record, or that lost records could not be listed; it is tried again."},
+	umavez.MomentUnavailable:      {"umavez_unavailable_total", "Requests refused, nothing run, because a claim was not confirmed (fail closed)."},
 }
 
 // runSeconds are the buckets of an operation's time: from a local insert to a
@@ -51,6 +57,8 @@ type metrics struct {
 	run      *prometheus.HistogramVec
 	// unauthenticated counts refused callers.
 	unauthenticated prometheus.Counter
+	// unsettled is what countUnsettled has counted last.
+	unsettled *prometheus.GaugeVec
 }
 
 // newMetrics makes a registry of its own: the library's default one is shared
@@ -67,13 +75,14 @@ func newMetrics() *metrics {
 			Name: "umavez_unauthenticated_total",
 			Help: "Requests refused because their caller was not verified.",
 		}),
+		unsettled: newUnsettled(),
 	}
 	for moment, c := range momentCounters {
 		m.moments[moment] = prometheus.NewCounterVec(
 			prometheus.CounterOpts{Name: c.name, Help: c.help}, []string{"route", "policy"})
 		m.registry.MustRegister(m.moments[moment])
 	}
-	m.registry.MustRegister(m.run, m.unauthenticated,
+	m.registry.MustRegister(m.run, m.unauthenticated, m.unsettled,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/cmd/umavez/internal/keys"
+	"github.com/umavez/umavez/keyring"
 	"github.com/umavez/umavez/proxy"
 )
 
@@ -30,6 +32,8 @@ type process struct {
 	log     *slog.Logger
 	store   umavez.Store
 	engine  *umavez.Engine
+	ring    *keyring.Ring // nil: nothing is sealed
+	token   keys.Token    // opens /keys, if the configuration names one
 	metrics *metrics
 	health  *health
 	proxy   *proxy.Proxy
@@ -50,12 +54,18 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer, hooks Hooks) (err er
 	if err != nil {
 		return err
 	}
+	if p.token, err = cfg.adminToken(); err != nil {
+		return err
+	}
 	stop, now, release := stopSignals(ctx)
 	defer release()
 
 	var end context.CancelFunc
 	p.life, end = context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
+	if p.ring, err = cfg.loadRing(stop, stderr); err != nil {
+		return err
+	}
 	closeStore, err := p.openEngine(stop, hooks)
 	if err != nil {
 		return err
@@ -67,6 +77,7 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer, hooks Hooks) (err er
 		p.background.Wait()
 		err = errors.Join(err, closeStore())
 	}()
+	p.watchUnsettled(stop)
 	p.inBackground(func() {
 		if err := p.engine.Run(p.life); err != nil && p.life.Err() == nil {
 			p.log.Error("housekeeping ended", "error", err)
@@ -104,7 +115,8 @@ func (p *process) openEngine(ctx context.Context, hooks Hooks) (closeStore func(
 		Lease: p.cfg.Lease, MaxRun: p.cfg.MaxRun,
 		Retain: p.cfg.Retain, Tombstone: orNone(p.cfg.Tombstone),
 		MaxWaiters: p.cfg.Limits.MaxWaiters, MaxWaitersPerKey: p.cfg.Limits.MaxWaitersPerKey,
-		MaxUnsaved: p.cfg.Limits.MaxUnsaved,
+		MaxUnsaved: p.cfg.Limits.MaxUnsaved, MaxUnsettled: p.cfg.MaxUnsettled,
+		Sealer: sealer(p.ring),
 		Observe: func(o umavez.Observation) {
 			if hooks.Observe != nil {
 				hooks.Observe(o)
@@ -153,7 +165,7 @@ func (p *process) start(handler http.Handler, tlsConfig *tls.Config, stderr io.W
 		if err != nil {
 			return nil, errors.Join(err, clients.Close())
 		}
-		p.admin = newAdminServer(newAdmin(p.health, p.metrics), p.log)
+		p.admin = newAdminServer(newAdmin(p.health, p.metrics, p.keysHandler()), p.log)
 		p.serve(p.admin.Serve, admin, errs)
 		p.log.Info("admin", "address", "http://"+admin.Addr().String())
 	}

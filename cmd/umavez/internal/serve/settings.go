@@ -21,6 +21,11 @@ type Settings struct {
 	Admin  *string `yaml:"admin" placeholder:"ADDR" help:"Where /healthz, /readyz and /metrics are (default ${admin}); empty: nowhere."`
 	Store  *string `yaml:"store" placeholder:"DSN" help:"memory: or sqlite:FILE (default ${store})."`
 
+	AdminToken *string `yaml:"admin-token" placeholder:"FILE" help:"A file that nobody but its owner may read, with the token that opens /keys on the admin address, for umavez keys --admin. Not set: /keys is closed."`
+	Status     *bool   `yaml:"status" help:"Tell callers on GET /.umavez/keys/KEY what became of a key of theirs."`
+	KeepNames  *bool   `yaml:"keep-names" help:"Keep key and caller with each record, in words. Not set: their hashes only."`
+	Keyring    *string `yaml:"keyring" placeholder:"FILE" help:"A file that nobody but its owner may read, with the keys that seal what the store keeps; umavez keys generate makes one."`
+
 	Lease     *Duration `yaml:"lease" placeholder:"DURATION" help:"An attempt's right to finish, extended while it runs (default ${lease})."`
 	Retain    *Duration `yaml:"retain" placeholder:"DURATION" help:"How long answers are given (default ${retain})."`
 	Tombstone *Duration `yaml:"tombstone" placeholder:"DURATION" help:"How long after that a late retry is refused (default ${tombstone}); 0: not at all."`
@@ -63,6 +68,14 @@ type Settings struct {
 	Expires *bool `yaml:"expires" kong:"-"`
 	// Problem replaces the problem document.
 	Problem *ProblemSettings `yaml:"problem" kong:"-"`
+	// KeyringCommand is a program, with its arguments, that prints a key ring.
+	KeyringCommand []string `yaml:"keyring-command" kong:"-"`
+	// KeyringAllowPlain takes what lies in the store in plain, for as long as a
+	// store that was not sealed becomes one that is.
+	KeyringAllowPlain *bool `yaml:"keyring-allow-plain" kong:"-"`
+	// MaxUnsettled bounds the records of one caller that are running or lost; 0:
+	// no bound.
+	MaxUnsettled *int64 `yaml:"max-unsettled" kong:"-"`
 	// Limits bound waiting and sizes.
 	Limits *LimitSettings `yaml:"limits" kong:"-"`
 	// Docs is where problem documents say that a developer reads on.
