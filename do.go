@@ -114,6 +114,9 @@ func fromRecord[T any](rec Record) (Result[T], error) {
 		return result, ErrKeyExpired
 	case Done:
 	}
+	if rec.Unreadable != nil {
+		return result, fmt.Errorf("%w: %w", ErrNotKept, rec.Unreadable)
+	}
 	var kept doAnswer
 	if err := json.Unmarshal(rec.Answer, &kept); err != nil {
 		return result, fmt.Errorf("%w: %w", ErrNotKept, err)
@@ -204,4 +207,15 @@ type OutcomeUnknownError struct{ Record Record }
 // Error gives the reason.
 func (e *OutcomeUnknownError) Error() string {
 	return fmt.Sprintf("umavez: it is not known whether the operation happened (%s)", e.Record.Reason)
+}
+
+// HappenedWith is the [Verdict] of a [Reconciler] that the operation of a [Do]
+// happened, with this value: what every other call with its key gets.
+func HappenedWith[T any](value T) (Verdict, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return Verdict{}, fmt.Errorf("umavez: the value cannot be kept: %w", err)
+	}
+	answer, err := json.Marshal(doAnswer{Value: text})
+	return Happened(answer), err
 }

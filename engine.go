@@ -54,6 +54,11 @@ func New(store Store, o Options) (*Engine, error) {
 	e.asks, e.completes = make(slots, o.MaxRecovering), make(slots, o.MaxRecovering)
 	_, e.prompt = store.(Prompt)
 	e.marker, _ = store.(StartMarker)
+	if o.Sealer != nil {
+		// What the engine asserts of the base above is about calls that carry
+		// nothing to seal.
+		e.store = &sealedStore{base: store, sealer: o.Sealer}
+	}
 	e.keeper.eng, e.backlog.eng = e, e
 	return e, nil
 }
@@ -135,7 +140,7 @@ func (e *Engine) judge(id ID, op *Operation, rec Record) (Record, error) {
 	if err := e.sameRequest(op, &rec); err != nil {
 		return rec, e.observeErr(MomentKeyReused, id, op, err)
 	}
-	o := Observation{Attempt: rec.Attempt, Fence: rec.Fence, Reason: rec.Reason}
+	o := Observation{Attempt: rec.Attempt, Fence: rec.Fence, Reason: rec.Reason, Err: rec.Unreadable}
 	switch rec.State {
 	case Done:
 		e.observe(MomentReplayed, id, op, o)
@@ -166,14 +171,15 @@ func (e *Engine) sameRequest(op *Operation, rec *Record) error {
 	return nil
 }
 
-// mayTakeOver: the attempt is lost, and both the record and the code that would
-// run now say that the next attempt may run.
+// mayTakeOver: the attempt is lost, both the record and the code that would run
+// now say that the next attempt may run, and its steps can be read.
 func (e *Engine) mayTakeOver(op *Operation, rec *Record) bool {
 	return rec.State == Lost && rec.Policy.TakesOver() && !rec.Reason.Parks() && op.Policy == rec.Policy &&
-		e.sameRequest(op, rec) == nil
+		rec.resumable() && e.sameRequest(op, rec) == nil
 }
 
-// Get returns the record of a key as the store has it.
+// Get returns the record of a key as the store has it. With ErrUnreadable it is
+// what of the record can be opened.
 func (e *Engine) Get(ctx context.Context, k Key) (Record, error) {
 	return e.store.Get(ctx, k.ID())
 }

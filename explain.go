@@ -29,6 +29,10 @@ func (r *Record) Explain() (why, whatToDo string) {
 	default:
 		why, whatToDo = "The record is in a state that this release does not know.", "Use the release that wrote it."
 	}
+	if r.Unreadable != nil {
+		why += " Some of what the record holds cannot be opened with the keys at hand, and so is not used: neither given again nor gone on from."
+		whatToDo += " Give this process the key that sealed it: the error names it."
+	}
 	if r.Contradicted {
 		why += " An attempt that was settled by others came back and says otherwise: see the audit trail."
 		whatToDo += " Find out which of the two is true: the operation may have happened twice, or its answer be wrong."
@@ -85,6 +89,7 @@ var reasonTexts = map[Reason]string{
 	ReasonStepInDoubt: "A step may have been sent, and must not be sent again.",
 	ReasonCodeChanged: "The steps that are kept are not those of the code that was to go on with them.",
 	ReasonParked:      "It was set aside: by a person, or since a reconciler or completer gave up on it.",
+	ReasonUnreadable:  "The process that took it over could not open what is kept of its steps, and gave it up again.",
 	ReasonSettled:     "The attempt before was settled as one that cannot happen any more; the steps that are kept did happen.",
 }
 

@@ -2,6 +2,9 @@ package umavez
 
 import "time"
 
+// SealedStore is what an engine with this sealer calls instead of the store.
+func SealedStore(base Store, sealer Sealer) Store { return &sealedStore{base: base, sealer: sealer} }
+
 // SetClock gives the engine a clock of the test's: wall and monotonic time
 // since the test began.
 func (o *Options) SetClock(read func() (wall, mono time.Duration)) {

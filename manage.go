@@ -29,7 +29,7 @@ func (e *Engine) List(ctx context.Context, q Query) ([]Listed, error) {
 // audit trail. Of a key that nobody holds the trail alone may be left.
 func (e *Engine) Inspect(ctx context.Context, id ID) (Record, []AuditEntry, error) {
 	rec, err := e.store.Get(ctx, id)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrUnreadable) { // rec.Unreadable says it
 		return Record{}, nil, err
 	}
 	settler, ok := e.base.(Settler)
@@ -53,7 +53,7 @@ func (e *Engine) Settle(ctx context.Context, id ID, s Settlement) error {
 	if s.ID == (AttemptID{}) {
 		s.ID = NewAttemptID()
 	}
-	rec, err := e.store.Get(ctx, id)
+	rec, err := e.base.Get(ctx, id) // what it holds does not matter, nor whether it opens
 	if err != nil {
 		return err
 	}

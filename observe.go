@@ -106,5 +106,5 @@ type Observation struct {
 	Fence   Fence
 	Reason  Reason        // Abandoned, Unknown
 	Took    time.Duration // Completed, Released, Abandoned: since the start
-	Err     error         // *Failed, Unavailable, Unsaved
+	Err     error         // *Failed, Unavailable, Unsaved; Replayed, Unknown: what could not be opened
 }

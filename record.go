@@ -60,6 +60,9 @@ const (
 	ReasonCodeChanged Reason = "code-changed"
 	// ReasonParked: a completer or reconciler gave up on it.
 	ReasonParked Reason = "parked"
+	// ReasonUnreadable: what the record holds could not be opened by the process
+	// that took it over, which has given it up again.
+	ReasonUnreadable Reason = "unreadable"
 	// ReasonSettled: what was in doubt cannot happen any more, and the next
 	// attempt resumes after the kept steps.
 	ReasonSettled Reason = "settled"
@@ -114,6 +117,10 @@ type Record struct {
 	Last []byte
 	// Request is what the first claim kept of the request.
 	Request []byte
+	// Unreadable is set when some of these could not be opened: see
+	// ErrUnreadable. Those are nil, of steps the results. Such a record is not
+	// what it seems: a Done one has an answer that cannot be given.
+	Unreadable error
 
 	// Age is the time since the key was first claimed.
 	Age time.Duration

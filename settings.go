@@ -75,9 +75,12 @@ func (e *Engine) Namespace(ctx context.Context, name, recipe string) (Settings, 
 	var hashKey [HashKeySize]byte
 	rand.Read(hashKey[:])
 	propose.HashKey = string(hashKey[:])
-	keeper, ok := e.store.(SettingsKeeper)
+	keeper, ok := e.base.(SettingsKeeper)
 	if !ok {
 		return propose, nil
+	}
+	if err := e.sealSettings(name, &propose); err != nil {
+		return Settings{}, err
 	}
 	kept, err := keeper.Settings(ctx, name, propose)
 	switch {
@@ -85,10 +88,15 @@ func (e *Engine) Namespace(ctx context.Context, name, recipe string) (Settings, 
 		return Settings{}, err
 	case kept.Format != Format:
 		return Settings{}, fmt.Errorf("%w: %d, not %d", ErrFormat, kept.Format, Format)
-	case len(kept.HashKey) != HashKeySize:
-		return Settings{}, errorf("the hash key of namespace %q has %d bytes, want %d", name, len(kept.HashKey), HashKeySize)
 	case kept.Recipe != recipe:
 		return Settings{}, &RecipeError{Namespace: name, Kept: kept.Recipe, Used: recipe}
+	}
+	if err := e.openSettings(name, &kept); err != nil {
+		return Settings{}, err
+	}
+	if len(kept.HashKey) != HashKeySize {
+		return Settings{}, errorf("the hash key of namespace %q has %d bytes, want %d; was it sealed, and is there a key ring that opens it?",
+			name, len(kept.HashKey), HashKeySize)
 	}
 	kept.Kept = true
 	return kept, nil

@@ -2,6 +2,7 @@ package umavez
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 )
@@ -211,7 +212,7 @@ func (e *Engine) watch(f *flight) {
 		rec, err := e.store.Get(ctx, f.id)
 		cancel()
 		switch {
-		case err != nil || rec.State == Running:
+		case err != nil && !errors.Is(err, ErrUnreadable) || rec.State == Running:
 			// Not over, or not known to be: those who wait have an end of their own.
 		case rec.State == Done || rec.State == Expired:
 			e.flights.land(f, endAnswered, rec, nil)
