@@ -62,6 +62,11 @@ func (v Verdict) Proven(why string) Verdict {
 	return v
 }
 
+// Answer is the answer of [Happened]. ok is false of every other verdict.
+func (v Verdict) Answer() (answer []byte, ok bool) {
+	return v.answer, v.action == ActionHappened
+}
+
 // Completer finishes lost operations whose client never comes back.
 type Completer struct {
 	// After is how long after the loss it begins. Default 60 s: the client's own

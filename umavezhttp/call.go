@@ -29,12 +29,14 @@ type asked struct {
 	once   *Once
 	policy umavez.Policy
 	next   http.Handler
+	keeps  bool // the record keeps the request
 	w      http.ResponseWriter
 	r      *http.Request
 
 	received    time.Time
 	key         umavez.Key
 	body        []byte
+	kept        []byte // the request, as the claim keeps it
 	settings    *shared
 	fingerprint umavez.Fingerprint
 	preferred   time.Duration // the client's own wait; valid if prefers
@@ -58,6 +60,7 @@ var calls = sync.Pool{New: func() any {
 func newCall(p *protected, w http.ResponseWriter, r *http.Request) *call {
 	c := calls.Get().(*call)
 	c.once, c.policy, c.next, c.w, c.r = p.once, p.policy, p.next, w, r
+	c.keeps = p.keeps
 	c.received = p.once.now()
 	for _, name := range p.once.names {
 		if lines := r.Header[name]; len(lines) > 0 {
@@ -124,11 +127,13 @@ func (c *call) putExpires(h http.Header, left time.Duration) {
 }
 
 // logf tells the operator, the way the server around us does.
-func (c *call) logf(format string, args ...any) {
-	server, _ := c.r.Context().Value(http.ServerContextKey).(*http.Server)
+func (c *call) logf(format string, args ...any) { logf(c.r, format, args...) }
+
+func logf(r *http.Request, format string, args ...any) {
+	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if server != nil && server.ErrorLog != nil {
 		server.ErrorLog.Printf(format, args...)
 		return
 	}
-	slog.WarnContext(c.r.Context(), fmt.Sprintf(format, args...))
+	slog.WarnContext(r.Context(), fmt.Sprintf(format, args...))
 }

@@ -90,10 +90,6 @@ func TestR4_Unknown(t *testing.T) {
 	}
 }
 
-func TestR4_WithAReconciler(t *testing.T) {
-	t.Skip("reconcilers come with a later release; until then a lost opaque record is settled by its late owner or by a person")
-}
-
 // mustPanic runs f, which must panic, and returns the value.
 func mustPanic(t *testing.T, f func()) (value any) {
 	t.Helper()

@@ -61,6 +61,8 @@ type setup struct {
 	engine umavez.Options
 	http   umavezhttp.Options
 	route  umavezhttp.Route
+	// works runs the engine's housekeeping, completers and reconcilers included.
+	works bool
 }
 
 // once makes a Once over a store in memory, and ends its engine with the test.
@@ -80,6 +82,17 @@ func (s setup) once(t testing.TB) *umavezhttp.Once {
 			t.Errorf("closing the engine: %v", err)
 		}
 	})
+	if s.works {
+		ctx, stop := context.WithCancel(context.Background())
+		ran := make(chan error, 1)
+		go func() { ran <- eng.Run(ctx) }()
+		t.Cleanup(func() {
+			stop()
+			if err := <-ran; err != nil {
+				t.Errorf("the engine's housekeeping: %v", err)
+			}
+		})
+	}
 	if s.http.Namespace == "" {
 		s.http.Namespace = "loja"
 	}

@@ -178,3 +178,68 @@ func TestR11_KeyIsAnotherRequests(t *testing.T) {
 	})
 	post(h, "k").mustRefuse(t, 409, "outcome-unknown")
 }
+
+// TestR11_Settled: an owner whose key was settled meanwhile, and who says
+// otherwise, answers from the record like one that lost its lease. The store
+// keeps that in the audit trail.
+func TestR11_Settled(t *testing.T) {
+	settled, err := (&umavezhttp.Answer{Status: 201, Body: []byte("settled")}).MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		action umavez.Action
+		answer []byte
+		check  func(t *testing.T, got reply)
+	}{
+		"it happened": {umavez.ActionHappened, settled, func(t *testing.T, got reply) {
+			if got.status != 201 || got.body != "settled" || !got.replayed() {
+				t.Errorf("got %v", got)
+			}
+		}},
+		"it cannot happen": {umavez.ActionCannotHappen, nil, func(t *testing.T, got reply) {
+			got.mustRefuse(t, 409, "outcome-unknown")
+		}},
+		"it is parked": {umavez.ActionPark, nil, func(t *testing.T, got reply) {
+			if got.status != 200 || got.body != "mine" || got.replayed() {
+				t.Errorf("got %v", got) // nobody has said what became of it, so its answer counts
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := memstore.New(memstore.Options{})
+			var contradicted atomic.Int64
+			var id umavez.ID
+			eng := umavez.Options{Observe: func(o umavez.Observation) {
+				if o.Moment == umavez.MomentContradicted {
+					contradicted.Add(1)
+				}
+			}}
+			h := setup{store: store, engine: eng}.opaque(t, func(w http.ResponseWriter, r *http.Request) {
+				lease := umavez.FromContext(r.Context()).Lease()
+				id = lease.ID
+				if err := store.Abandon(t.Context(), lease, umavez.ReasonKilled, nil); err != nil {
+					t.Error(err)
+				}
+				err := store.Settle(t.Context(), id, umavez.Settlement{
+					ID: umavez.NewAttemptID(), Action: c.action, Answer: c.answer, Fence: lease.Fence,
+					Keep: umavez.Retention{Retain: time.Hour}, Who: "test", Why: "test",
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				io.WriteString(w, "mine")
+			})
+			c.check(t, post(h, "k"))
+			trail, err := store.Trail(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wants := c.action != umavez.ActionPark
+			said := trail[len(trail)-1].Action == umavez.ActionContradicted
+			if said != wants || (contradicted.Load() == 1) != wants {
+				t.Errorf("in the trail: %+v; observed %d times", trail, contradicted.Load())
+			}
+		})
+	}
+}

@@ -16,6 +16,7 @@ type protected struct {
 	once   *Once
 	policy umavez.Policy
 	next   http.Handler
+	keeps  bool // claims keep the request
 }
 
 // ServeHTTP lets pass what is not enrolled (rule K1) and what has no key and
@@ -89,6 +90,9 @@ func (c *call) prepare() (refusal Problem, ok bool) {
 	c.body, c.settings = body, settings
 	c.key.Secret = settings.secret
 	c.fingerprint = o.prints.sum(&settings.hashKey, c.r, body)
+	if c.keeps {
+		return c.keepRequest() //nolint:contextcheck // it has the request, and with it the context
+	}
 	return Problem{}, true
 }
 
@@ -99,11 +103,15 @@ func (c *call) operation() umavez.Operation {
 	if name == "" {
 		name = c.r.Pattern
 	}
-	return umavez.Operation{
+	op := umavez.Operation{
 		Key: c.key, Policy: c.policy, Route: name, Wait: c.wait(), Asked: c.received,
 		Fingerprint: c.fingerprint, Refingerprint: c.refingerprint,
-		Retain: rt.Retain, Tombstone: rt.Tombstone,
+		Retain: rt.Retain, Tombstone: rt.Tombstone, Request: c.kept,
 	}
+	if c.once.opt.KeepNames {
+		op.Label = label(&c.key)
+	}
+	return op
 }
 
 // wait is how long this request may wait for a running attempt, from its
@@ -132,6 +140,10 @@ func (c *call) claimProblem(err error, rec *umavez.Record) Problem {
 		p := problemFor(wire.CodeReplayUnavailable)
 		p.recipeUnknown = true
 		return p
+	case errors.Is(err, umavez.ErrTooManyUnsettled):
+		p := problemFor(wire.CodeTooManyUnsettled)
+		p.RetryAfter = unsettledRetryAfter
+		return p
 	case errors.Is(err, umavez.ErrUnavailable), errors.Is(err, umavez.ErrClosed):
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), c.r.Context().Err() != nil:
 		// The caller has left, or a handler outside has given up on it. If
@@ -155,6 +167,11 @@ func (c *call) differs(rec *umavez.Record) []string {
 // as long as a store takes to fail over to its standby is too long for one
 // payment, and at once is too soon for all of them.
 const storeRetryAfter = 2 * time.Second
+
+// unsettledRetryAfter is when a caller may come again who has too many records
+// that are running or lost: by then what is running has ended or lost its lease,
+// and a reconciler has had a turn. Sooner, the answer would be the same.
+const unsettledRetryAfter = 30 * time.Second
 
 // unavailable is the refusal while the store does not confirm claims.
 func unavailable() Problem {

@@ -2,6 +2,9 @@ package umavezhttp
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +17,9 @@ import (
 type namespace struct {
 	eng          *umavez.Engine
 	name, recipe string
+
+	mu      sync.Mutex
+	orphans map[string]bool // routes that keep requests for nobody
 
 	kept atomic.Pointer[shared]
 	turn chan struct{} // held by the one caller who asks the store
@@ -34,6 +40,33 @@ const settingsTimeout = 2 * time.Second
 
 func newNamespace(eng *umavez.Engine, name, recipe string) *namespace {
 	return &namespace{eng: eng, name: name, recipe: recipe, turn: make(chan struct{}, 1)}
+}
+
+// unread notes whether a route keeps requests that nobody would read: those of
+// an opaque handler that has no reconciler. Nothing of it is ever completed.
+func (n *namespace) unread(route string, unread bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !unread {
+		delete(n.orphans, route)
+		return
+	}
+	if n.orphans == nil {
+		n.orphans = map[string]bool{}
+	}
+	n.orphans[route] = true
+}
+
+// nobodyReads is an error that names the routes that unread knows of, or nil.
+func (n *namespace) nobodyReads() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.orphans) == 0 {
+		return nil
+	}
+	return errorf("the routes %q keep requests, but are opaque and have no reconciler: "+
+		"an opaque operation is never completed, so nobody would read them; see Once.Reconcile",
+		slices.Sorted(maps.Keys(n.orphans)))
 }
 
 // settings returns what is shared. While one caller asks the store the others

@@ -51,6 +51,9 @@ func (o *Once) With(rt Route) (*Once, error) {
 	if err != nil {
 		return nil, err
 	}
+	if rt, err = rt.checkRecovery(o.eng); err != nil {
+		return nil, err
+	}
 	routed := *o
 	routed.route = rt
 	routed.prints, err = rt.fingerprinter(&o.opt)
@@ -59,30 +62,57 @@ func (o *Once) With(rt Route) (*Once, error) {
 
 // Open reads what the namespace's processes share, so that a service whose store
 // is away, or whose keys are scoped by another recipe (a [*umavez.RecipeError]),
-// need not start. Calling it again after a success does nothing.
+// need not start. It is an error, too, when a route keeps requests that nobody
+// would ever read. Calling it again after a success does nothing.
 func (o *Once) Open(ctx context.Context) error {
+	if err := o.space.nobodyReads(); err != nil {
+		return err
+	}
 	_, err := o.space.settings(ctx)
 	return err
 }
 
 // Opaque protects a handler of which nothing is known: an attempt that is lost
 // in the middle leaves the outcome unknown, and the key is never run again by
-// itself. At most once.
+// itself. At most once. With Route.KeepRequest it needs a reconciler, which alone
+// may read what is kept; without one nothing is kept, and Open fails.
 func (o *Once) Opaque(next http.Handler) http.Handler { return o.protect(umavez.Opaque, next) }
 
 // Rerunnable protects a handler whose author declares that running it again is
-// safe: after an attempt that was lost, the next one runs. At least once.
+// safe: after an attempt that was lost, the next one runs. At least once. With
+// Route.KeepRequest the completer runs it, too.
+//
+// Like Stepped it panics, as http.ServeMux.Handle does for two handlers of one
+// pattern, when it cannot register the completer: another handler has the
+// route's name, or the store cannot list its records.
 func (o *Once) Rerunnable(next http.Handler) http.Handler { return o.protect(umavez.Rerunnable, next) }
 
 // Stepped protects a handler whose foreign calls are steps (see [umavez.Step]):
 // after an attempt that was lost, the next one resumes after the last kept step.
 // Exactly once, if each foreign system honours the step's key for longer than
-// the step may stay in doubt.
+// the step may stay in doubt. With Route.KeepRequest the completer resumes it,
+// too; see Rerunnable.
 func (o *Once) Stepped(next http.Handler) http.Handler { return o.protect(umavez.Stepped, next) }
 
 func (o *Once) protect(policy umavez.Policy, next http.Handler) http.Handler {
 	if next == nil {
 		panic("umavez: nil handler") // as http.ServeMux.Handle does
 	}
-	return &protected{once: o, policy: policy, next: next}
+	p := &protected{once: o, policy: policy, next: next}
+	rt := &o.route
+	switch {
+	case !rt.KeepRequest:
+	case policy == umavez.Opaque:
+		o.space.unread(rt.Name, true)
+	default:
+		p.keeps = true
+		err := o.eng.Recover(umavez.Recovery{
+			Namespace: o.opt.Namespace, Route: rt.Name, Completer: p.completer(),
+			Retain: rt.Retain, Tombstone: rt.Tombstone,
+		})
+		if err != nil {
+			panic(err.Error()) // at wiring, as above
+		}
+	}
+	return p
 }

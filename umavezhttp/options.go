@@ -30,6 +30,8 @@ const (
 	// defaultMaxRatio is what ordinary JSON and text never reach when they are
 	// compressed; only a bomb does.
 	defaultMaxRatio = 100
+	// maxKeptHeader is twice what the most generous of common proxies take.
+	maxKeptHeader = 64 << 10
 	// maxNamespace keeps the name printable in a line.
 	maxNamespace = 255
 	// defaultProblemBase is where this project explains its refusals.
@@ -76,6 +78,17 @@ type Options struct {
 	MaxDecoded int64
 	// MaxRatio bounds the same as a multiple of the compressed size. Default 100.
 	MaxRatio int
+
+	// MaxKeptRequest bounds, in bytes, what a record keeps of a request on routes
+	// that say KeepRequest: header, body and some more. A longer request gets 413
+	// before anything runs, since the route promises to finish what it begins.
+	// Default MaxRequestBody and 64 KiB, which no header has that came through a
+	// proxy: they take 8 to 32 KiB.
+	MaxKeptRequest int64
+	// KeepNames keeps namespace, principal and key of each record in words, for
+	// operators. By default a store knows only hashes of them, so that whoever
+	// reads it learns neither whose records these are nor which keys were used.
+	KeepNames bool
 
 	// ProblemBase is the "type" of problem documents, to which "#" and the code
 	// are added. Default: this project's page on them.
@@ -140,6 +153,7 @@ func (o Options) checkLimits() (Options, error) {
 	o.MaxAnswer = cmp.Or(o.MaxAnswer, defaultMaxBody)
 	o.MaxDecoded = cmp.Or(o.MaxDecoded, o.MaxRequestBody)
 	o.MaxRatio = cmp.Or(o.MaxRatio, defaultMaxRatio)
+	o.MaxKeptRequest = cmp.Or(o.MaxKeptRequest, o.MaxRequestBody+maxKeptHeader)
 	for _, limit := range []struct {
 		name  string
 		value int64
@@ -147,6 +161,7 @@ func (o Options) checkLimits() (Options, error) {
 		{"MaxRequestBody", o.MaxRequestBody},
 		{"MaxAnswer", o.MaxAnswer},
 		{"MaxDecoded", o.MaxDecoded},
+		{"MaxKeptRequest", o.MaxKeptRequest},
 		{"MaxRatio", int64(o.MaxRatio)},
 	} {
 		if limit.value < 0 {

@@ -36,10 +36,11 @@ type Problem struct {
 	Language string `json:"-"`
 
 	// What Detail tells beyond its code: which key field is wrong (invalid-key),
-	// the cap in bytes (request-too-large), and that the record's fingerprint
+	// the cap in bytes and of what (request-too-large), and that the record's fingerprint
 	// recipe is not known here (replay-unavailable, rule F3).
 	key           *invalidKey
 	limit         int64
+	whole         bool // the cap is one of the whole request, not of its body
 	recipeUnknown bool
 }
 
@@ -97,12 +98,17 @@ func (p *Problem) setHeaders(h http.Header, challenge string) {
 	case wire.RetryUseless:
 		h.Set(wire.ShouldRetry, "false")
 	}
+	p.putRetryAfter(h)
+	if p.Status == http.StatusUnauthorized && h.Get("WWW-Authenticate") == "" {
+		h.Set("WWW-Authenticate", challenge)
+	}
+}
+
+// putRetryAfter says when to come again, if that is known.
+func (p *Problem) putRetryAfter(h http.Header) {
 	if p.RetryAfter > 0 {
 		seconds := (p.RetryAfter + time.Second - 1) / time.Second
 		h.Set(wire.RetryAfter, strconv.FormatInt(int64(seconds), 10))
-	}
-	if p.Status == http.StatusUnauthorized && h.Get("WWW-Authenticate") == "" {
-		h.Set("WWW-Authenticate", challenge)
 	}
 }
 

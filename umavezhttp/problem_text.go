@@ -97,6 +97,13 @@ var replayRecipeDetail = [languages]string{
 	"O serviço compara requisições de outro modo do que na primeira com esta Idempotency-Key, e não sabe dizer se esta é a mesma. Ela não é executada de novo.",
 }
 
+// wholeTooLargeDetail is what request-too-large says of a request that is to be
+// kept whole, header and all.
+var wholeTooLargeDetail = [languages]string{
+	"This operation keeps its request until it is done, and header and body of a request with an Idempotency-Key may have at most %d bytes together here. Nothing was done.",
+	"Esta operação guarda a requisição até terminar, e o cabeçalho e o corpo de uma requisição com Idempotency-Key podem ter aqui no máximo %d bytes juntos. Nada foi feito.",
+}
+
 // keyFaults complete "The header NAME is not a valid key: …".
 var keyFaults = map[wire.KeyFault][languages]string{
 	wire.KeyEmpty:    {"it is empty", "está vazio"},
@@ -119,6 +126,8 @@ func (p *Problem) detail(lang language) string {
 		return p.key.detail(lang)
 	case p.recipeUnknown:
 		return replayRecipeDetail[lang]
+	case p.whole:
+		return fmt.Sprintf(wholeTooLargeDetail[lang], p.limit)
 	case p.Code == wire.CodeRequestTooLarge:
 		return fmt.Sprintf(problemDetails[p.Code][lang], p.limit)
 	}

@@ -2,6 +2,7 @@ package umavezhttp
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -43,6 +44,9 @@ func inProgress(leaseLeft time.Duration) Problem {
 func (c *call) replay(rec *umavez.Record) {
 	v, err := openAnswer(rec.Answer)
 	if err != nil {
+		if rec.Unreadable != nil {
+			err = rec.Unreadable // why there is nothing to open: the key is not at hand, say
+		}
 		c.logf("umavez: record %v: %v", c.key.ID(), err)
 		c.refuse(problemFor(wire.CodeReplayUnavailable))
 		return
@@ -61,12 +65,14 @@ func (c *call) replay(rec *umavez.Record) {
 // seen of it (rule A5), or else by saying that nothing is known (rule R4).
 func (c *call) lastWord(rec *umavez.Record) {
 	p := problemFor(wire.CodeOutcomeUnknown)
+	p.RetryAfter = c.nextTurn(rec)
 	if rec.Last != nil {
 		v, err := openAnswer(rec.Last)
 		switch {
 		case err != nil:
 			c.logf("umavez: record %v: last word: %v", c.key.ID(), err)
 		case v.kept == KeptWhole:
+			p.putRetryAfter(c.w.Header())
 			c.write(&v, true, true)
 			return
 		default:
@@ -101,7 +107,8 @@ func (c *call) elsewhere() {
 	rec, err := c.once.eng.Get(ctx, c.key)
 	// After a settlement the key may have gone to another request (rule F10).
 	// The handler may have changed this one, so it cannot be compared anew.
-	if err != nil || rec.Fingerprint != c.fingerprint {
+	known := err == nil || errors.Is(err, umavez.ErrUnreadable)
+	if !known || rec.Fingerprint != c.fingerprint {
 		c.refuse(problemFor(wire.CodeOutcomeUnknown))
 		return
 	}

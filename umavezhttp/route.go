@@ -1,6 +1,7 @@
 package umavezhttp
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -40,7 +41,8 @@ func (p Preset) String() string {
 // value means the defaults of HTTP idempotency, and [Once.With] refuses nonsense.
 type Route struct {
 	// Name stands for the operation in records, logs and metrics; at most
-	// umavez.MaxRoute bytes. Default: the pattern that matched.
+	// umavez.MaxRoute bytes. Default: the pattern that matched. Where records must
+	// be found again by it, for a completer or a reconciler, it is required.
 	Name string
 	// Methods are those that are protected; others pass, and their keys are
 	// ignored. Default POST and PATCH. Safe methods and CONNECT cannot be named.
@@ -84,6 +86,31 @@ type Route struct {
 	// NoBody never keeps the body of an answer: a retry learns only that it was
 	// done, by 409 replay-unavailable.
 	NoBody bool
+
+	// KeepRequest keeps the whole request with the claim of its key, until the
+	// operation is done. A lost operation of Stepped and Rerunnable handlers is
+	// then finished by a completer, in the engine's Run, though its client never
+	// comes back; a reconciler finds the request in the record. It needs a Name,
+	// and an engine with a Sealer or else PlainRequests. See [Request] for what
+	// is kept, and Withhold and Restore for what is not.
+	KeepRequest bool
+	// PlainRequests says that requests of this route hold no secret, and may lie
+	// in the store as they came, with their principal and key. Authorization,
+	// Cookie and Proxy-Authorization are withheld then.
+	PlainRequests bool
+	// Withhold are names of request headers that the handler is shown on no
+	// attempt, so that they need not be kept. What is about one connection, such
+	// as Connection and Upgrade, is always withheld where requests are kept.
+	Withhold []string
+	// Restore returns the context for an operation that is completed: that of r,
+	// with what handlers outside, authentication above all, put into it for a
+	// request of this principal. They do not run then, and without Restore their
+	// values are missing. On an error nothing is run, and the completer comes again.
+	Restore func(r *http.Request, principal string) (context.Context, error)
+	// CompleteAfter, CompleteUntil and CompleteTries are the After, Until and
+	// Tries of the route's [umavez.Completer].
+	CompleteAfter, CompleteUntil time.Duration
+	CompleteTries                int
 
 	// Wait overrides Options.Wait when not zero; negative: not at all.
 	Wait time.Duration

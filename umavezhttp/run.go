@@ -10,7 +10,7 @@ import (
 
 // run runs the operation, and ends its attempt whatever happens. Only then does
 // its answer go out (rule R1).
-func (c *call) run(attempt *umavez.Attempt) {
+func (c *call) run(attempt *umavez.Attempt) ending {
 	rec := &c.rec
 	rec.call, rec.attempt, rec.under = c, attempt, c.w
 	// The handler's header is its own, and what stands in the client's until
@@ -23,6 +23,9 @@ func (c *call) run(attempt *umavez.Attempt) {
 	// The operation's context does not end when the client leaves (rule R7).
 	w := &recorder{ctx: attempt.Context(), header: rec.header, rec: rec}
 	r := c.r.WithContext(w.ctx)
+	if c.keeps {
+		r = c.shownRequest(r)
+	}
 	returned := false
 	defer func() {
 		// net/http removes the files of a form it parsed, but looks for them in
@@ -38,7 +41,7 @@ func (c *call) run(attempt *umavez.Attempt) {
 	}()
 	c.next.ServeHTTP(w.face(c.w), r)
 	returned = true
-	c.finish(w.seal())
+	return c.finish(w.seal())
 }
 
 // died ends the attempt of a handler that did not return.
@@ -52,7 +55,7 @@ func (c *call) died(rec *recording) {
 }
 
 // finish ends the attempt of a handler that returned, and answers.
-func (c *call) finish(rec *recording) {
+func (c *call) finish(rec *recording) (e ending) {
 	rec.attempt.Seal()
 	if rec.mode == holding && rec.status == 0 {
 		if rec.mark() == umavez.MarkNone && rec.attempt.Context().Err() != nil {
@@ -61,9 +64,12 @@ func (c *call) finish(rec *recording) {
 			rec.writeHeader(http.StatusOK)
 		}
 	}
+	e.status = rec.status
 	switch rec.mode {
 	case hijacked:
+		e.out = keepBare
 	case cut:
+		e.out, e.saved = leaveUnknown, rec.cause
 		if !rec.ended {
 			// The engine follows the key until its attempt ends.
 			_ = rec.attempt.Abandon(umavez.ReasonBroken, nil)
@@ -73,14 +79,22 @@ func (c *call) finish(rec *recording) {
 		rec.listTrailers()
 		if !rec.ended {
 			// What it comes to is in the record; the client has the answer.
-			_, _ = rec.end()
+			e.out, e.saved = rec.end()
 		}
 		rec.putTrailers()
 	case holding:
 		rec.listTrailers()
-		out, err := rec.end()
-		c.send(rec, out, err)
+		e.out, e.saved = rec.end()
+		c.send(rec, e.out, e.saved)
 	}
+	return e
+}
+
+// ending is how the attempt of a handler that returned has ended.
+type ending struct {
+	out    outcome
+	status int
+	saved  error // what came of ending it, or nil
 }
 
 // end ends the attempt by what its answer says.

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 
+	"github.com/umavez/umavez/umavezhttp"
 	"github.com/umavez/umavez/umavezhttptest"
 )
 
@@ -57,6 +58,19 @@ func ExampleCrashThenRetry() {
 
 	fmt.Println(retry.Status, strings.Contains(string(retry.Body), `"code":"outcome-unknown"`), op.Runs())
 	// Output: 409 true 1
+}
+
+func ExampleLoseThenComplete() {
+	op := umavezhttptest.Watch(http.HandlerFunc(pay))
+	once, err := umavezhttptest.Once(t).With(umavezhttp.Route{Name: "pay", KeepRequest: true, PlainRequests: true})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+
+	answer := umavezhttptest.LoseThenComplete(t, once.Rerunnable(op), op, request(), umavezhttptest.PanicAfter)
+
+	fmt.Println(answer.Status, op.Runs())
+	// Output: 201 2
 }
 
 func ExampleHangUp() {

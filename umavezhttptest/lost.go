@@ -18,6 +18,15 @@ func CrashThenRetry(t T, h http.Handler, op *Operation, r *http.Request, how Cra
 	t.Helper()
 	tpl := newTemplate(t, r)
 	before := op.Runs()
+	tpl.crash(h, op, how)
+	if op.Runs() != before+1 {
+		t.Fatalf("umavezhttptest: the operation did not run: is it behind the handler, and the key new?")
+	}
+	return tpl.send(h)
+}
+
+// crash sends the request, and its operation crashes.
+func (tpl *template) crash(h http.Handler, op *Operation, how Crash) {
 	op.crashNext(how)
 	done := make(chan struct{})
 	// On a goroutine of its own: it may end by runtime.Goexit.
@@ -27,10 +36,6 @@ func CrashThenRetry(t T, h http.Handler, op *Operation, r *http.Request, how Cra
 		tpl.send(h)
 	}()
 	<-done
-	if op.Runs() != before+1 {
-		t.Fatalf("umavezhttptest: the operation did not run: is it behind the handler, and the key new?")
-	}
-	return tpl.send(h)
 }
 
 // HangUp sends a request whose client leaves as soon as the operation has begun,
@@ -52,6 +57,39 @@ func HangUp(t T, h http.Handler, op *Operation, r *http.Request) umavezhttp.Answ
 	again := tpl.send(h)
 	if !replayed(again) {
 		t.Fatalf("umavezhttptest: after the client had left, the retry got %d %q, which is no replay",
+			again.Status, again.Body)
+	}
+	return again
+}
+
+// LoseThenComplete sends a request whose operation crashes and whose client does
+// not come back, and has the completer finish it, without waiting for its time.
+// The test fails unless the operation has run exactly once more by then, and the
+// same request gets its answer as a replay, which LoseThenComplete returns.
+//
+// What the second run lacks is what it will lack in production: handlers around h
+// do not run, so what they put into the context is there only by Route.Restore.
+//
+// h is what Stepped or Rerunnable of a Once returned whose Route has KeepRequest
+// (and PlainRequests, as there is no key ring in a test), with nothing around it.
+func LoseThenComplete(t T, h http.Handler, op *Operation, r *http.Request, how Crash) umavezhttp.Answer {
+	t.Helper()
+	keeper, ok := h.(interface{ CompleteLost(r *http.Request) error })
+	if !ok {
+		t.Fatalf("umavezhttptest: the handler is not what Stepped or Rerunnable has returned")
+	}
+	tpl := newTemplate(t, r)
+	before := op.Runs()
+	tpl.crash(h, op, how)
+	if err := keeper.CompleteLost(tpl.attempt(tpl.request.Context())); err != nil {
+		t.Fatalf("umavezhttptest: the lost operation was not completed: %v", err)
+	}
+	if runs := op.Runs() - before; runs != 2 {
+		t.Fatalf("umavezhttptest: the operation ran %d times, and should have been lost once and completed once", runs)
+	}
+	again := tpl.send(h)
+	if !replayed(again) {
+		t.Fatalf("umavezhttptest: after the operation was completed, the client got %d %q, which is no replay",
 			again.Status, again.Body)
 	}
 	return again

@@ -17,13 +17,13 @@ const (
 	CodeReplayUnavailable = "replay-unavailable"
 	// CodeKeyExpired: the answer's retention is over (rule A10).
 	CodeKeyExpired = "key-expired"
-	// CodeTooManyUnsettled: the caller has too many keys whose outcome is open.
+	// CodeTooManyUnsettled: the caller has too many keys whose outcome is open (rule R14).
 	CodeTooManyUnsettled = "too-many-unsettled"
 	// CodeAnswerTooLarge: the answer does not fit, and was rolled back.
 	CodeAnswerTooLarge = "answer-too-large"
 	// CodeStoreUnavailable: nothing was run, since no claim was confirmed (rule R5).
 	CodeStoreUnavailable = "store-unavailable"
-	// CodeRequestTooLarge: the request's body is over the cap (rule F9).
+	// CodeRequestTooLarge: the request, or its body, is over the cap (rules F9, R12).
 	CodeRequestTooLarge = "request-too-large"
 	// CodeRequestIncomplete: the request's body broke off.
 	CodeRequestIncomplete = "request-incomplete"
@@ -73,7 +73,7 @@ var problemTypes = [...]ProblemType{
 	{CodeTooManyUnsettled, 429, "Too many requests with unknown outcomes", RetryUnsaid},
 	{CodeAnswerTooLarge, 500, "The answer is too large to be kept", RetryUseless},
 	{CodeStoreUnavailable, 503, "Idempotency cannot be guaranteed at the moment", RetryUnsaid},
-	{CodeRequestTooLarge, 413, "The request body is too large", RetryUseless},
+	{CodeRequestTooLarge, 413, "The request is too large", RetryUseless},
 	{CodeRequestIncomplete, 400, "The request body is incomplete", RetryUnsaid},
 	{CodeUnauthenticated, 401, "The caller is not authenticated", RetryUnsaid},
 	{CodeCallerUnavailable, 503, "The caller cannot be identified at the moment", RetryUnsaid},
