@@ -26,6 +26,8 @@ func (e *Engine) mayComplete(rec *Record) *Completer {
 // client comes back this moment, need not be known: of all of them one takes the
 // record over. If the process dies before that, nothing has changed; after it, the
 // record is lost again, with one try more.
+//
+//nolint:contextcheck // what is written does not end with ctx
 func (e *Engine) complete(ctx context.Context, id ID, fence Fence, c *Completer) {
 	rec, err := e.look(ctx, id)
 	if err != nil || rec.Fence != fence || e.mayComplete(&rec) != c || rec.Request == nil {

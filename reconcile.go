@@ -41,7 +41,10 @@ func (e *Engine) holdFor(r *reconciler) time.Duration {
 	return r.Timeout + askGrace + e.opt.ClaimTimeout + 2*e.opt.SaveTimeout
 }
 
-// reconcile is one turn for the lost record with this fence.
+// reconcile is one turn for the lost record with this fence. ctx is Ask's, and that
+// of what is read; what is written is repeated until the store has answered.
+//
+//nolint:contextcheck // as it says
 func (e *Engine) reconcile(ctx context.Context, id ID, fence Fence, r *reconciler) {
 	holder := NewAttemptID()
 	if e.hold(id, fence, holder, e.holdFor(r)) != nil {
@@ -154,8 +157,7 @@ func (v Verdict) settlement(r *reconciler, rec *Record, e *Engine) Settlement {
 func (e *Engine) park(id ID, rec *Record, who, why string) {
 	b := binary.BigEndian.AppendUint64(append([]byte("umavez park 1\x00"), id[:]...), uint64(rec.Fence))
 	sum := sha256.Sum256(b)
-	//nolint:errcheck // observed; tried again with the next turn
-	_ = e.settleLost(id, rec, Settlement{ID: AttemptID(sum[:16]), Action: ActionPark, Who: who, Why: why})
+	_ = e.settleLost(id, rec, Settlement{ID: AttemptID(sum[:16]), Action: ActionPark, Who: who, Why: why}) // observed; the next turn tries again
 }
 
 // settleLost applies a settlement to the lost record that was looked at.

@@ -53,5 +53,5 @@ func Owned(ctx context.Context) error {
 	case a.leaseLeft() <= 0:
 		return ErrLeaseRanOut
 	}
-	return context.Cause(a.ctx)
+	return context.Cause(a.ctx) //nolint:contextcheck // ctx is made of it, and may have ended by itself
 }
