@@ -25,7 +25,7 @@ const childVar = "UMAVEZ_SQLITE_CHILD"
 
 // order is one line to the child.
 type order struct {
-	Do       string // claim, complete, abandon, step, get, look, settle, trail, race, load, pay, die, hold, let go
+	Do       string // claim, complete, abandon, step, get, look, settle, trail, race, load, pay, die, owe, go on, hold, let go
 	Key      string
 	Attempt  umavez.AttemptID
 	Policy   umavez.Policy
@@ -41,7 +41,7 @@ type order struct {
 	URL        string // pay: the gateway
 	NoKey, Die bool   // pay: it honours no key; stop after the charge
 
-	Course, Line string // die: of the kill table
+	Course, Line string // die: of the kill table; owe: the way, and whether to send at once
 }
 
 // report is one line from the child.
@@ -138,6 +138,11 @@ func obey(ctx context.Context, s *Store, o order, out *reporter) {
 		pay(ctx, s, o, out)
 	case "die":
 		die(ctx, s, o)
+	case "owe":
+		owed = lateOwner(ctx, s, o, out)
+	case "go on":
+		close(owed.gate)
+		owed.paid.Wait()
 	case "hold":
 		c, err := dial(ctx, s.writer.path, s.opt, writing)
 		if err != nil {
@@ -158,6 +163,9 @@ func obey(ctx context.Context, s *Store, o order, out *reporter) {
 
 // held is the connection with which the child keeps the file's write lock.
 var held *conn
+
+// owed are the payments that the child has begun and not sent.
+var owed *late
 
 func reportOf(rec umavez.Record, acquired bool, err error) report {
 	r := report{State: rec.State, Attempt: rec.Attempt, Fence: rec.Fence, Answer: rec.Answer, Acquired: acquired}
