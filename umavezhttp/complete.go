@@ -61,7 +61,7 @@ func (p *protected) CompleteLost(r *http.Request) error {
 		return err
 	}
 	c.key.Name = name
-	if refusal, ok := c.prepare(); !ok {
+	if refusal, ok := c.prepare(); !ok { //nolint:contextcheck // the call has the request, and with it the context
 		return errorf("the request is refused: %s", refusal.Code)
 	}
 	rec, err := p.once.eng.Get(r.Context(), c.key)
@@ -111,24 +111,20 @@ func (p *protected) completion(ctx context.Context, l umavez.LostRecord) (*call,
 }
 
 // runAlone runs the operation without a server around it, which would recover
-// its panic. It has a goroutine of its own, since a handler may end that, too.
-func (c *call) runAlone(attempt *umavez.Attempt) error {
-	ended := make(chan error, 1)
-	go func() {
-		err := errors.New("the handler has ended its goroutine")
-		defer func() {
-			if v := recover(); v != nil {
-				err = fmt.Errorf("the handler has panicked: %v", v)
-				if v != http.ErrAbortHandler { //nolint:errorlint // as net/http does: the value itself
-					slog.Error("umavez: panic while completing an operation",
-						"route", c.once.route.Name, "panic", v, "stack", string(debug.Stack()))
-				}
-			}
-			ended <- err
-		}()
-		err = c.run(attempt).err()
+// its panic and log it.
+func (c *call) runAlone(attempt *umavez.Attempt) (err error) {
+	defer func() {
+		v := recover()
+		if v == nil {
+			return // or runtime.Goexit, which the engine sees
+		}
+		err = fmt.Errorf("the handler has panicked: %v", v)
+		if v != http.ErrAbortHandler { //nolint:errorlint // as net/http does: the value itself
+			slog.Error("umavez: panic while completing an operation",
+				"route", c.once.route.Name, "panic", v, "stack", string(debug.Stack()))
+		}
 	}()
-	return <-ended
+	return c.run(attempt).err()
 }
 
 // err is nil when the key needs no more attempts.

@@ -3,6 +3,7 @@ package umavezhttp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"net/textproto"
 	"slices"
@@ -35,7 +36,7 @@ func (c *call) keepRequest() (refusal Problem, ok bool) {
 	if limit := c.once.opt.MaxKeptRequest; int64(s.size()) > limit {
 		rec, err := c.once.eng.Get(c.r.Context(), c.key)
 		switch {
-		case err != nil:
+		case err != nil && !errors.Is(err, umavez.ErrUnreadable):
 			c.logf("umavez: record %v: %v", c.key.ID(), err)
 			return unavailable(), false
 		case rec.State == umavez.Vacant:

@@ -49,7 +49,7 @@ func (p *protected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *protected) serveOnce(w http.ResponseWriter, r *http.Request, name string) {
 	c := newCall(p, w, r)
 	c.key.Name = name
-	if refusal, ok := c.prepare(); !ok {
+	if refusal, ok := c.prepare(); !ok { //nolint:contextcheck // the call has the request, and with it the context
 		c.refuse(refusal)
 		c.free(false)
 		return
@@ -91,7 +91,7 @@ func (c *call) prepare() (refusal Problem, ok bool) {
 	c.key.Secret = settings.secret
 	c.fingerprint = o.prints.sum(&settings.hashKey, c.r, body)
 	if c.keeps {
-		return c.keepRequest() //nolint:contextcheck // it has the request, and with it the context
+		return c.keepRequest()
 	}
 	return Problem{}, true
 }
