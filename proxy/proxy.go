@@ -66,6 +66,7 @@ type Proxy struct {
 	pass      http.Handler
 	tunnels   http.Handler
 	transport *transport
+	askers    []*asker
 	unmatched *unmatched
 	log       *slog.Logger
 }
@@ -135,7 +136,11 @@ func (p *Proxy) enrol(o Options) error {
 		if err != nil {
 			return fmt.Errorf("umavez: the route %q: %w", written, err)
 		}
-		table[i] = &enrolled{pattern: written, handler: once.Opaque(operation)}
+		handler, err := p.protect(once, o.Routes[i], &rt, operation)
+		if err != nil {
+			return fmt.Errorf("umavez: the route %q: %w", written, err)
+		}
+		table[i] = &enrolled{pattern: written, handler: handler}
 		if err := p.routes.add(patterns[i], table[i]); err != nil {
 			return err
 		}
@@ -149,6 +154,48 @@ func (p *Proxy) enrol(o Options) error {
 	return nil
 }
 
+// protect puts an operation under its route's policy, and its lost records into
+// the care of its reconciler.
+func (p *Proxy) protect(once *umavezhttp.Once, rt Route, settings *umavezhttp.Route, operation http.Handler) (http.Handler, error) {
+	var handler http.Handler
+	var err error
+	switch rt.Policy {
+	case umavez.Opaque:
+		if settings.KeepRequest && rt.Reconcile == nil {
+			return nil, errors.New("it keeps its requests, and nobody would read them: " +
+				"an opaque operation is never completed, and it has no reconciler")
+		}
+		handler = once.Opaque(operation)
+	case umavez.Rerunnable:
+		if handler, err = rerunnable(once, operation); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("the policy %v needs code in the operation; the sidecar knows %v and %v",
+			rt.Policy, umavez.Opaque, umavez.Rerunnable)
+	}
+	if rt.Reconcile == nil {
+		return handler, nil
+	}
+	asker, reconciler, err := rt.Reconcile.reconciler(settings)
+	if err != nil {
+		return nil, placed("reconcile", err)
+	}
+	p.askers = append(p.askers, asker)
+	return once.Reconcile(handler, reconciler)
+}
+
+// rerunnable is Once.Rerunnable, which panics where the completer cannot be
+// registered: it is written for route tables in code.
+func rerunnable(once *umavezhttp.Once, operation http.Handler) (h http.Handler, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%v", v)
+		}
+	}()
+	return once.Rerunnable(operation), nil
+}
+
 // Open reads what the namespace's processes share, so that a sidecar whose store
 // is away, or whose callers are found by another recipe, need not start.
 func (p *Proxy) Open(ctx context.Context) error { return p.once.Open(ctx) }
@@ -157,11 +204,15 @@ func (p *Proxy) Open(ctx context.Context) error { return p.once.Open(ctx) }
 // were not protected.
 func (p *Proxy) Unmatched() int64 { return p.unmatched.total.Load() }
 
-// Close closes the idle connections to the upstream. Requests under way go on;
-// waiting for them is for the http.Server and the engine.
+// Close closes the idle connections to the upstream, and to those whom reconcilers
+// ask. Requests under way go on; waiting for them is for the http.Server and the
+// engine.
 func (p *Proxy) Close() {
 	p.unmatched.close()
 	p.transport.close()
+	for _, a := range p.askers {
+		a.close()
+	}
 }
 
 // ServeHTTP takes a request through what stands before its operation: CORS, the

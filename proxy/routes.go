@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/umavez/umavez"
 	"github.com/umavez/umavez/umavezhttp"
 )
 
@@ -23,6 +24,15 @@ type Route struct {
 	// HTTP says what is particular to the operations behind it. Name defaults to
 	// Pattern, and Host is set when Pattern names one.
 	HTTP umavezhttp.Route
+	// Policy is umavez.Opaque, the default, or umavez.Rerunnable: the author of
+	// the operations declares that running one again is safe, so that the next
+	// attempt does after one was lost, and with HTTP.KeepRequest the completer
+	// too. The other policies need code in the operation, which the sidecar
+	// cannot see into.
+	Policy umavez.Policy
+	// Reconcile finds out what became of lost operations. Nil: they stay unknown
+	// until somebody settles them.
+	Reconcile *Reconcile
 }
 
 // enrolled is a route that is in force: what protects its operation.

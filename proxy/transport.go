@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/umavez/umavez"
 	"github.com/umavez/umavez/internal/wire"
 )
 
@@ -116,6 +117,11 @@ func (t *transport) try(req *http.Request) (*http.Response, *SendError) {
 	if err != nil {
 		return nil, &SendError{Timeout: isTimeout(err), Err: err}
 	}
+	if err := stillOwned(req.Context()); err != nil {
+		c.http.Release()
+		t.pool.giveBack(c)
+		return nil, &SendError{Err: err}
+	}
 	s := newSend(c)
 	// The context ends with the answer: its cancellation is what stops a body
 	// that has stalled.
@@ -141,6 +147,24 @@ func (t *transport) try(req *http.Request) (*http.Response, *SendError) {
 	}
 	res.Body = newAnswerBody(res, t.pause(res), cancel, done)
 	return res, nil
+}
+
+// stillOwned keeps a process that was stopped for longer than its lease from
+// sending what others may have settled, or run, meanwhile. It looks when the
+// connection is there and nothing is written: making one may take long.
+//
+// Nothing was sent then, so the attempt is released, and that is right whatever
+// became of its key. While the record still is this attempt's, nothing happened
+// and nothing will: the next attempt runs. If it was settled as one that cannot
+// happen, that was true. If another attempt has it, or it is done, the release is
+// refused and the record answers. Only when it was settled as one that happened
+// do the two contradict each other, and the audit trail says so.
+func stillOwned(ctx context.Context) error {
+	err := umavez.Owned(ctx)
+	if errors.Is(err, umavez.ErrNoAttempt) {
+		return nil // it runs unprotected
+	}
+	return err
 }
 
 var errAnswerEnded = errors.New("umavez: the answer has ended")
