@@ -37,7 +37,7 @@ func (p *process) announce() {
 func routeAttrs(r RouteConfig) []any {
 	attrs := []any{
 		slog.String("route", r.Pattern),
-		slog.String("policy", umavez.Opaque.String()),
+		slog.String("policy", r.Policy.String()),
 		slog.String("release", releaseText(r.HTTP)),
 	}
 	if r.HTTP.Name != r.Pattern {
@@ -48,6 +48,12 @@ func routeAttrs(r RouteConfig) []any {
 	}
 	if r.HTTP.Required {
 		attrs = append(attrs, slog.Bool("required", true))
+	}
+	if r.Reconcile != nil {
+		attrs = append(attrs, slog.Bool("reconcile", true))
+	}
+	if r.HTTP.KeepRequest {
+		attrs = append(attrs, slog.Bool("keep-request", true))
 	}
 	return append(attrs,
 		slog.String("wait", max(r.HTTP.Wait, 0).String()),

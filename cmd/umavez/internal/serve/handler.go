@@ -37,7 +37,7 @@ func (p *process) handler(ctx context.Context) (http.Handler, error) {
 		Limits: c.Limits.Proxy,
 	}
 	for _, r := range c.Routes {
-		o.Routes = append(o.Routes, proxy.Route{Pattern: r.Pattern, HTTP: r.HTTP})
+		o.Routes = append(o.Routes, proxy.Route{Pattern: r.Pattern, HTTP: r.HTTP, Policy: r.Policy, Reconcile: r.Reconcile})
 	}
 	if p.proxy, err = proxy.New(p.engine, o); err != nil {
 		// It has only looked at settings: what it refuses is wrong usage.

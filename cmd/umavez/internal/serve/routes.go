@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/proxy"
 	"github.com/umavez/umavez/umavezhttp"
 )
 
@@ -44,6 +45,25 @@ type RouteSettings struct {
 	KeepCookies bool `yaml:"keep-cookies"`
 	// NoBody never keeps an answer's body.
 	NoBody bool `yaml:"no-body"`
+	// Policy is opaque (the default) or rerunnable: running an operation again
+	// is safe, so that the next attempt does after one was lost.
+	Policy string `yaml:"policy"`
+	// KeepRequest keeps the request with its key, for the reconciler, and for
+	// the completer where the policy is rerunnable.
+	KeepRequest bool `yaml:"keep-request"`
+	// PlainRequests says that these requests hold no secret, and may lie in the
+	// store as they came.
+	PlainRequests bool `yaml:"plain-requests"`
+	// Withhold are request headers that upstream does not get, so that they need
+	// not be kept.
+	Withhold []string `yaml:"withhold"`
+	// CompleteAfter, CompleteUntil and CompleteTries say when a lost operation
+	// is run again though its client does not come back: see umavez.Completer.
+	CompleteAfter *Duration `yaml:"complete-after"`
+	CompleteUntil *Duration `yaml:"complete-until"`
+	CompleteTries *int      `yaml:"complete-tries"`
+	// Reconcile finds out what became of lost operations.
+	Reconcile *ReconcileSettings `yaml:"reconcile"`
 	// Wait, Retain and Tombstone are as the options of that name.
 	Wait      *Duration `yaml:"wait"`
 	Retain    *Duration `yaml:"retain"`
@@ -55,7 +75,10 @@ type RouteConfig struct {
 	Pattern string
 	// HTTP is everything else. Its durations are set: the middleware's zero
 	// would mean its own default.
-	HTTP umavezhttp.Route
+	HTTP   umavezhttp.Route
+	Policy umavez.Policy
+	// Reconcile is nil where nobody is asked.
+	Reconcile *proxy.Reconcile
 }
 
 func (s Settings) routes(c *Config, p *problems) {
@@ -73,6 +96,7 @@ func (s Settings) routes(c *Config, p *problems) {
 	names := map[string]bool{}
 	for _, r := range all {
 		rc := r.config(c, general, p)
+		r.recovery("--route "+r.Route, c, or(s.Keyring, "") != "" || len(s.KeyringCommand) > 0, &rc, p)
 		if segment := foreignWildcard(rc.Pattern); segment != "" {
 			p.addf("--route %s: %q is not a wildcard here: write {name} for one segment, or {name...} at the end for the rest", r.Route, segment)
 		}
