@@ -23,11 +23,19 @@ type bentData struct {
 	mu       sync.Mutex
 	rows     map[umavez.ID]umavez.Row
 	settings map[string]umavez.Settings
+	trails   map[umavez.ID][]noted
 	passed   time.Duration
+}
+
+// noted is an entry of an audit trail, and when it was made.
+type noted struct {
+	at    umavez.Instant
+	entry umavez.AuditEntry
 }
 
 // bend is what is wrong. Every field that is not set means that this is right.
 type bend struct {
+	bentSettling
 	// next replaces umavez.Next.
 	next func(row umavez.Row, now umavez.Instant, ev umavez.Event) (umavez.Row, umavez.Effect)
 	// fold changes IDs before they are used.
@@ -62,7 +70,9 @@ type bend struct {
 }
 
 func newBent(b bend) *bent {
-	return &bent{&bentData{rows: map[umavez.ID]umavez.Row{}, settings: map[string]umavez.Settings{}}, b}
+	return &bent{&bentData{
+		rows: map[umavez.ID]umavez.Row{}, settings: map[string]umavez.Settings{}, trails: map[umavez.ID][]noted{},
+	}, b}
 }
 
 // open returns the store with all that a Config can offer.
@@ -114,6 +124,9 @@ func (s *bent) apply(id umavez.ID, ev umavez.Event) (umavez.Record, umavez.Effec
 		id = s.fold(id)
 	}
 	row := s.rows[id]
+	if ev.Kind == umavez.EventClaim && ev.Claim.MaxUnsettled > 0 {
+		ev.Unsettled = s.unsettled(ev.Claim.Scope)
+	}
 	if s.between != nil {
 		s.mu.Unlock()
 		s.between(id)
@@ -129,6 +142,9 @@ func (s *bent) apply(id umavez.ID, ev umavez.Event) (umavez.Record, umavez.Effec
 			row = s.keep(row)
 		}
 		s.rows[id] = row
+	}
+	if eff.Audit != nil {
+		s.note(id, *eff.Audit)
 	}
 	return s.told(row), eff
 }
@@ -224,6 +240,7 @@ func (s *bent) Purge(_ context.Context, limit int) (int, error) {
 			purged++
 		}
 	}
+	purged += s.purgeTrails(limit - purged)
 	if s.count != nil {
 		purged = s.count(purged, limit)
 	}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strings"
 	"time"
 
 	"github.com/umavez/umavez"
@@ -54,6 +55,17 @@ var claimRules = []rule{
 		name:  "claim/own done key answers too",
 		why:   "the attempt that completed gets the record like everyone else: its claim was a repeat that came late",
 		check: claimOwnDone,
+	},
+	{
+		name:  "claim/resume claims nothing vacant",
+		why:   "whoever wants to go on with a lost record has nothing to run when the key has become vacant meanwhile: it would begin an operation that nobody asked for",
+		check: claimResume,
+	},
+	{
+		name: "claim/whose it is stays with the record",
+		why: "namespace, scope and label are those of the first claim, over takeovers and to the tombstone: " +
+			"by them operators find a caller's keys, and a caller's unsettled records are counted",
+		check: claimWhose,
 	},
 }
 
@@ -148,5 +160,81 @@ func claimOwnDone(f *fixture) {
 	h := f.done("aprovado", kept())
 	if rec := f.refused(h.ID, h.req); rec.State != umavez.Done || rec.Attempt != h.Attempt {
 		f.Fatalf("the claim returned %v, want it done under the same attempt", brief(rec))
+	}
+}
+
+func claimResume(f *fixture) {
+	resume := func(h held, fence umavez.Fence) umavez.ClaimRequest {
+		req := h.over(fence)
+		req.Resume = true
+		return req
+	}
+	never := held{req: f.request(umavez.Rerunnable)}
+	never.ID = f.key()
+	released, gone := f.running(umavez.Rerunnable), f.done("a", umavez.Retention{})
+	f.answers("release", f.store.Release(f.Context(), released.Lease), nil)
+	f.pass(f.short())
+	for _, h := range []held{never, released, gone} {
+		for _, fence := range []umavez.Fence{0, h.Fence, 1} {
+			f.refused(h.ID, resume(h, fence))
+			f.is(h.ID, umavez.Vacant)
+		}
+	}
+	for _, h := range []held{f.lost(umavez.Rerunnable), f.abandoned(umavez.Stepped)} {
+		f.refused(h.ID, resume(h, h.Fence+1))
+		req := resume(h, h.Fence)
+		again := f.claim(h.ID, req)
+		f.claim(h.ID, req) // its repeat
+		f.answers("complete", f.store.Complete(f.Context(), again.Lease, []byte("a"), kept()), nil)
+	}
+	opaque := f.lost(umavez.Opaque)
+	f.refused(opaque.ID, resume(opaque, opaque.Fence))
+}
+
+func claimWhose(f *fixture) {
+	for _, w := range []struct {
+		namespace, label string
+		scope            umavez.ScopeID
+	}{
+		{"loja", "loja/ana/k-1", umavez.ScopeID{0: 1}},
+		{" Loja\x00\xff", " k\u00e9y\n\x00\xff'\"", umavez.ScopeID{0: 0xff, 15: 0}},
+		{strings.Repeat("n", 255), strings.Repeat("l", umavez.MaxLabel), umavez.ScopeID{15: 1}},
+		{"", "", umavez.ScopeID{}},
+	} {
+		whose := func(id umavez.ID, when string) {
+			f.Helper()
+			if rec := f.get(id); rec.Namespace != w.namespace || rec.Scope != w.scope || rec.Label != w.label {
+				f.Fatalf("%s the record is %q's, of scope %v, labelled %q; want %q, %v and %q",
+					when, rec.Namespace, rec.Scope, rec.Label, w.namespace, w.scope, w.label)
+			}
+		}
+		req := f.request(umavez.Rerunnable)
+		req.Namespace, req.Label, req.Scope, req.Lease = w.namespace, w.label, w.scope, f.short()
+		h := f.claim(f.key(), req)
+		whose(h.ID, "after the claim")
+		again := req
+		again.Namespace, again.Label, again.Scope = "other", "other", umavez.ScopeID{9}
+		f.claim(h.ID, again)
+		whose(h.ID, "after a repeat")
+		f.pass(req.Lease)
+		f.is(h.ID, umavez.Lost)
+		over := h.over(h.Fence)
+		over.Namespace, over.Label, over.Scope = "other", "other", umavez.ScopeID{9}
+		second := f.claim(h.ID, over)
+		whose(h.ID, "after a takeover")
+		f.answers("complete", f.store.Complete(f.Context(), second.Lease, nil, umavez.Retention{Retain: f.short(), Tombstone: long}), nil)
+		whose(h.ID, "after the completion")
+		f.pass(f.short())
+		f.is(h.ID, umavez.Expired)
+		whose(h.ID, "as a tombstone")
+	}
+	// A new life of the key is whoever's claims it.
+	h := f.done("a", umavez.Retention{})
+	f.pass(f.short())
+	req := f.request(umavez.Opaque)
+	req.Namespace, req.Label, req.Scope = "next", "next", umavez.ScopeID{7}
+	f.claim(h.ID, req)
+	if rec := f.get(h.ID); rec.Namespace != "next" || rec.Label != "next" || rec.Scope != (umavez.ScopeID{7}) {
+		f.Fatalf("the next life of the key is %q's, of scope %v, labelled %q", rec.Namespace, rec.Scope, rec.Label)
 	}
 }

@@ -30,13 +30,18 @@ func differ(got, want umavez.Record) string {
 		return strings.Join(found, "")
 	}
 	field("Policy", got.Policy, want.Policy)
+	field("Namespace", got.Namespace, want.Namespace)
+	field("Scope", got.Scope, want.Scope)
 	field("Route", got.Route, want.Route)
+	field("Label", got.Label, want.Label)
 	field("Fingerprint", got.Fingerprint, want.Fingerprint)
 	field("Attempt", got.Attempt, want.Attempt)
 	field("Fence", got.Fence, want.Fence)
 	field("Tries", got.Tries, want.Tries)
 	field("Reason", got.Reason, want.Reason)
 	field("Settled", got.Settled, want.Settled)
+	field("Contradicted", got.Contradicted, want.Contradicted)
+	field("being held", got.HeldLeft > 0, want.HeldLeft > 0)
 	if !slices.EqualFunc(got.Steps, want.Steps, sameStep) {
 		field("Steps", fmt.Sprintf("%q", got.Steps), fmt.Sprintf("%q", want.Steps))
 	}
@@ -47,6 +52,29 @@ func differ(got, want umavez.Record) string {
 }
 
 func sameStep(a, b umavez.KeptStep) bool { return a.Name == b.Name && bytes.Equal(a.Result, b.Result) }
+
+// differTrails says how two audit trails differ, or "". How long ago an entry was
+// made goes on by itself. What a contradiction says is the store's own wording,
+// and must name the attempt.
+func differTrails(got, want []umavez.AuditEntry) string {
+	if len(got) != len(want) {
+		return fmt.Sprintf("the audit trail has %d entries, want %d: %+v", len(got), len(want), got)
+	}
+	for i, g := range got {
+		w := want[i]
+		g.Ago, w.Ago = 0, 0
+		if w.Action == umavez.ActionContradicted {
+			if _, attempt, _ := strings.Cut(w.Who, " "); !strings.Contains(g.Who, attempt) || g.Why == "" {
+				return fmt.Sprintf("entry %d of the audit trail is by %q and says %q; it must name %q, and say what", i, g.Who, g.Why, w.Who)
+			}
+			g.Who, g.Why, w.Who, w.Why = "", "", "", ""
+		}
+		if g != w {
+			return fmt.Sprintf("entry %d of the audit trail is %+v, want %+v", i, g, w)
+		}
+	}
+	return ""
+}
 
 // brief is a record in a line.
 func brief(rec umavez.Record) string {

@@ -34,7 +34,7 @@ var ErrInjected = errors.New("umavez: storetest: injected fault")
 // and of what is built on them. It is safe for concurrent use.
 //
 // It passes on the calls of [umavez.Store] alone: what else the store can do is
-// not seen through it.
+// not seen through it. [FaultySettling] shows more.
 type Faulty struct {
 	// CutAfter is when CutOff ends a call's context. Zero: while the call begins.
 	CutAfter time.Duration
@@ -47,7 +47,7 @@ type Faulty struct {
 // plan is what the next call of a kind meets: a fault, or a gate.
 type plan struct {
 	fault Fault
-	held  *Held
+	held  *HeldUp
 }
 
 var _ umavez.Store = (*Faulty)(nil)
@@ -59,11 +59,11 @@ func NewFaulty(s umavez.Store) *Faulty { return &Faulty{store: s, plans: map[str
 // [umavez.StoreError]: "claim", "get" and so on. Several are met in turn.
 func (f *Faulty) Inject(op string, fault Fault) { f.plan(op, plan{fault: fault}) }
 
-// Hold stops the next call op on its way to the store, until the Held lets it go
+// HoldUp stops the next call op on its way to the store, until the HeldUp lets it go
 // on. A caller whose context ends meanwhile is told that nobody knows; its call
 // stays on its way all the same.
-func (f *Faulty) Hold(op string) *Held {
-	h := &Held{arrived: make(chan struct{}), gate: make(chan struct{}), applied: make(chan struct{})}
+func (f *Faulty) HoldUp(op string) *HeldUp {
+	h := &HeldUp{arrived: make(chan struct{}), gate: make(chan struct{}), applied: make(chan struct{})}
 	f.plan(op, plan{held: h})
 	return h
 }
@@ -83,15 +83,15 @@ func (f *Faulty) next(op string) (p plan) {
 	return p
 }
 
-// Held is a call that was stopped on its way.
-type Held struct{ arrived, gate, applied chan struct{} }
+// HeldUp is a call that was stopped on its way.
+type HeldUp struct{ arrived, gate, applied chan struct{} }
 
 // Arrived is closed when the call has come to the gate.
-func (h *Held) Arrived() <-chan struct{} { return h.arrived }
+func (h *HeldUp) Arrived() <-chan struct{} { return h.arrived }
 
 // Go lets the call go on to the store, and returns when the store has answered.
 // It is called once, after Arrived.
-func (h *Held) Go() {
+func (h *HeldUp) Go() {
 	close(h.gate)
 	<-h.applied
 }
@@ -119,7 +119,7 @@ func (f *Faulty) through(ctx context.Context, op string, do func(context.Context
 	return do(ctx)
 }
 
-func (h *Held) through(ctx context.Context, op string, do func(context.Context) reply) reply {
+func (h *HeldUp) through(ctx context.Context, op string, do func(context.Context) reply) reply {
 	answered := make(chan reply, 1)
 	go func() {
 		defer close(h.applied)

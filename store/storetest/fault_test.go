@@ -86,10 +86,10 @@ func (s *slowGet) Get(ctx context.Context, _ umavez.ID) (umavez.Record, error) {
 
 // TestFaultyHold: a call that is held up reaches the store when it is let go,
 // also when its caller has given it up.
-func TestFaultyHold(t *testing.T) {
+func TestFaultyHoldUp(t *testing.T) {
 	store := newBent(bend{})
 	faulty := NewFaulty(store)
-	held := faulty.Hold("release")
+	held := faulty.HoldUp("release")
 	l := umavez.Lease{ID: umavez.Key{Name: "k"}.ID(), Attempt: umavez.NewAttemptID()}
 
 	ctx, giveUp := context.WithCancel(t.Context())

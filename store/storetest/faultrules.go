@@ -31,7 +31,8 @@ func faultRules() []rule {
 				name: "fault/" + c.name + "/" + fault.name,
 				why:  fault.why,
 				check: func(f *fixture) {
-					m := &mishap{fixture: f, call: c, twin: f.newTwin(), faulty: NewFaulty(f.store)}
+					c.needs(f)
+					m := &mishap{fixture: f, call: c, twin: f.newTwin(), faulty: &FaultySettling{NewFaulty(f.store)}}
 					m.lead(f, c.before)
 					m.ev = c.event(m.row)
 					fault.meet(m)
@@ -48,7 +49,7 @@ type mishap struct {
 	*twin
 	call   call
 	ev     umavez.Event
-	faulty *Faulty
+	faulty *FaultySettling
 }
 
 // repeat makes the call again, on its straight way, and looks at the record.
@@ -131,8 +132,8 @@ func (m *mishap) late() {
 }
 
 // holdUp starts the call and waits until it is on its way.
-func (m *mishap) holdUp(ctx context.Context) (<-chan reply, *Held) {
-	held := m.faulty.Hold(m.call.op)
+func (m *mishap) holdUp(ctx context.Context) (<-chan reply, *HeldUp) {
+	held := m.faulty.HoldUp(m.call.op)
 	replied := make(chan reply, 1)
 	// The twin must not change under the call's eyes: it is asked for its
 	// fences before the call is on its way.

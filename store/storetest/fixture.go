@@ -173,7 +173,7 @@ func (f *fixture) until(what string, holds func() bool) {
 // answer is never dressed up as a failure of the store.
 func (f *fixture) answers(call string, got, want error) {
 	f.Helper()
-	if !errors.Is(got, want) {
+	if !answered(got, want) {
 		f.Fatalf("%s answered %v, want %v", call, got, want)
 	}
 	if failure, ok := errors.AsType[*umavez.StoreError](got); ok {

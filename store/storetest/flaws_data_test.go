@@ -83,7 +83,9 @@ var repeatFlaws = []flaw{
 				return row
 			}}
 		},
-		append(faultsOf("claim", "repeated claim", "takeover", "checkpoint", "last word", "complete", "late complete", "abandon", "extend"),
+		append(faultsOf("claim", "repeated claim", "takeover", "checkpoint", "last word", "complete", "late complete", "abandon", "extend",
+			"claim under a bound", "resume", "hold", "hold anew", "settle as happened", "settle by proof", "settle what holds a step",
+			"settle what is held", "park", "forget", "contradicting checkpoint", "contradicting release"),
 			"claim/vacant key is granted", "takeover/tries are counted", "retention/then the key is vacant", "complete/makes the record done"),
 	},
 }

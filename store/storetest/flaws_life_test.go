@@ -15,7 +15,10 @@ type flaw struct {
 
 // flaws returns the whole list, by what they are about.
 func flaws() []flaw {
-	return slices.Concat(claimFlaws, ownerFlaws, endFlaws, repeatFlaws, tellingFlaws, raceFlaws, keepingFlaws)
+	return slices.Concat(
+		claimFlaws, ownerFlaws, endFlaws, repeatFlaws, tellingFlaws, raceFlaws, keepingFlaws,
+		holdFlaws, settleFlaws, lateFlaws, trailFlaws, unsettledFlaws, listFlaws, rewriteFlaws,
+	)
 }
 
 // life is Next, and what replaces it.

@@ -69,6 +69,8 @@ var raceFlaws = []flaw{
 		[]string{
 			"race/vacant key", "race/lost record", "race/released key", "race/many keys", "race/two answers",
 			"race/complete against takeover", "race/heartbeat against takeover", "settings/concurrent callers agree",
+			"race/two settlers", "race/settle against late complete", "race/settle against takeover", "race/hold by many",
+			"unsettled/bounded for all clients",
 		},
 	},
 	{

@@ -23,6 +23,12 @@ var restartRules = []rule{
 		check: restartSettings,
 	},
 	{
+		name:  "restart/settlements survive",
+		why:   "holds, settlements, audit trails, and whose outcome was settled are there after a restart: who settles repeats his call, and a late owner is still told that it contradicts",
+		alone: true,
+		check: restartSettlements,
+	},
+	{
 		name:  "peer/sees what was written",
 		why:   "clients of the same data see each other's acknowledged writes at once: a claim that one has won is refused by the other",
 		check: peerSees,
@@ -91,6 +97,44 @@ func restartLivesOn(f *fixture) {
 	}
 	f.answers("repeated complete", f.store.Complete(ctx, keys["done"].Lease, []byte("aprovado"), kept()), nil)
 	f.refused(keys["expired"].ID, keys["expired"].over(0))
+}
+
+func restartSettlements(f *fixture) {
+	f.settler()
+	held, holder := f.lost(umavez.Opaque), umavez.NewAttemptID()
+	f.holds(held, holder, long, nil)
+	var keys []umavez.Lease
+	var made []umavez.Settlement
+	settle := func(l umavez.Lease, action umavez.Action) {
+		keys, made = append(keys, l), append(made, settlement(action, l.Fence))
+		f.answers("settle", f.settler().Settle(f.Context(), l.ID, made[len(made)-1]), nil)
+	}
+	for _, action := range lostActions {
+		settle(f.lost(umavez.Rerunnable).Lease, action)
+	}
+	settle(f.lost(umavez.Stepped).Lease, umavez.ActionCannotHappen) // stays, as proven
+	settle(f.done("a", kept()).Lease, umavez.ActionForget)
+	before, trails := make([]umavez.Record, len(keys)), make([][]umavez.AuditEntry, len(keys))
+	for i, k := range keys {
+		before[i], trails[i] = f.get(k.ID), f.trail(k.ID)
+	}
+
+	f.restart()
+	f.leftAbout("the hold", f.get(held.ID).HeldLeft, long)
+	f.holds(held, umavez.NewAttemptID(), long, umavez.ErrHeld)
+	f.holds(held, holder, long, nil)
+	for i, k := range keys {
+		what := string(made[i].Action)
+		f.same("the record after a restart, settled as "+what, f.get(k.ID), before[i])
+		f.sameTrail(k.ID, trails[i])
+		f.answers("repeated settlement as "+what, f.settler().Settle(f.Context(), k.ID, made[i]), nil)
+		f.sameTrail(k.ID, trails[i])
+		want := umavez.ErrContradicted
+		if a := made[i].Action; a == umavez.ActionPark || a == umavez.ActionForget {
+			want = nil // of what is parked nothing was said, and what is forgotten was complete
+		}
+		f.answers("late complete, settled as "+what, f.store.Complete(f.Context(), k, []byte("a"), kept()), want)
+	}
 }
 
 func restartSettings(f *fixture) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/umavez/umavez"
 )
@@ -21,6 +22,8 @@ type twin struct {
 	// fences maps the model's fences to the store's, which count from another
 	// clock. What matters is that they name the same claims and rise.
 	fences map[umavez.Fence]umavez.Fence
+	// trail is the model's audit trail.
+	trail []umavez.AuditEntry
 }
 
 func (f *fixture) twin(now *umavez.Instant) *twin {
@@ -40,6 +43,9 @@ func (f *fixture) newTwin() *twin {
 func (w *twin) model(ev umavez.Event) umavez.Effect {
 	row, eff := umavez.Next(w.row, *w.now, ev)
 	w.row = row
+	if eff.Audit != nil {
+		w.trail = append(w.trail, *eff.Audit)
+	}
 	return eff
 }
 
@@ -47,13 +53,20 @@ func (w *twin) model(ev umavez.Event) umavez.Effect {
 func (w *twin) ask(ctx context.Context, s umavez.Store, ev umavez.Event) reply {
 	if ev.Kind == umavez.EventClaim {
 		req := *ev.Claim
-		// A fence that was never seen is sent as it is: it fits neither side.
-		if fence, ok := w.fences[req.TakeOver]; ok {
-			req.TakeOver = fence
-		}
+		req.TakeOver = w.storeFence(req.TakeOver)
 		ev.Claim = &req
 	}
+	ev.Fence = w.storeFence(ev.Fence)
 	return send(ctx, s, w.id, ev)
+}
+
+// storeFence is the store's name for a fence of the model. One that was never
+// seen is sent as it is: it fits neither side.
+func (w *twin) storeFence(model umavez.Fence) umavez.Fence {
+	if fence, ok := w.fences[model]; ok {
+		return fence
+	}
+	return model
 }
 
 // play does both, and says how the store's reply differs from the model's, or "".
@@ -69,7 +82,7 @@ func (w *twin) play(ctx context.Context, s umavez.Store, ev umavez.Event) string
 
 // judge holds a reply against the model's effect. The model is past the event.
 func (w *twin) judge(ev umavez.Event, eff umavez.Effect, r reply) string {
-	if !errors.Is(r.err, eff.Err) {
+	if !answered(r.err, eff.Err) {
 		return fmt.Sprintf("answered %v, want %v", r.err, eff.Err)
 	}
 	if ev.Kind != umavez.EventClaim {
@@ -82,6 +95,12 @@ func (w *twin) judge(ev umavez.Event, eff umavez.Effect, r reply) string {
 		return "returned a record that differs: " + diff
 	}
 	return ""
+}
+
+// answered reports whether got is the answer want. ErrContradicted is an
+// ErrLeaseLost, too, and is told apart from one here.
+func answered(got, want error) bool {
+	return errors.Is(got, want) && errors.Is(got, umavez.ErrContradicted) == errors.Is(want, umavez.ErrContradicted)
 }
 
 // compare says how a record of the store differs from the model's, or "".
@@ -102,13 +121,28 @@ func (w *twin) compare(rec umavez.Record) string {
 	return differ(rec, want)
 }
 
-// look reads the record and compares it.
+// look reads the record and its audit trail, and compares both.
 func (w *twin) look(ctx context.Context, s umavez.Store) string {
 	rec, err := s.Get(ctx, w.id)
 	if err != nil {
 		return fmt.Sprintf("get: %v", err)
 	}
-	return w.compare(rec)
+	if diff := w.compare(rec); diff != "" {
+		return diff
+	}
+	settler, ok := s.(umavez.Settler)
+	if !ok {
+		return ""
+	}
+	trail, err := settler.Trail(ctx, w.id)
+	if err != nil {
+		return fmt.Sprintf("trail: %v", err)
+	}
+	want := slices.Clone(w.trail)
+	for i := range want {
+		want[i].Fence = w.storeFence(want[i].Fence)
+	}
+	return differTrails(trail, want)
 }
 
 // lead plays events one after the other, and fails when one goes wrong.
@@ -125,6 +159,7 @@ func (w *twin) lead(f *fixture, plays []play) {
 var kindNames = map[umavez.EventKind]string{
 	umavez.EventClaim: "claim", umavez.EventCheckpoint: "checkpoint", umavez.EventComplete: "complete",
 	umavez.EventRelease: "release", umavez.EventAbandon: "abandon", umavez.EventExtend: "extend",
+	umavez.EventHold: "hold", umavez.EventSettle: "settle",
 }
 
 func kindName(k umavez.EventKind) string { return kindNames[k] }
