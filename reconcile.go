@@ -64,6 +64,9 @@ func (e *Engine) reconcile(ctx context.Context, id ID, fence Fence, r *reconcile
 	e.tell(MomentAsked, id, rec.Route, rec.Policy, Observation{
 		Attempt: rec.Attempt, Fence: fence, Reason: rec.Reason, Err: err,
 	})
+	if v.tooEarly(&rec, r) {
+		v = StillUnknown()
+	}
 	if err == nil && v.action != "" {
 		err = e.settleLost(id, &rec, v.settlement(r, &rec, e))
 		if !errors.Is(err, ErrNotQuiet) {
@@ -71,6 +74,12 @@ func (e *Engine) reconcile(ctx context.Context, id ID, fence Fence, r *reconcile
 		}
 	}
 	_ = e.hold(id, fence, holder, r.pause(since())) // else somebody asks a little too soon
+}
+
+// tooEarly: what was looked for before the quiet time was over may have come since.
+// The store looks at the quiet time, too, but only when the verdict has arrived.
+func (v Verdict) tooEarly(rec *Record, r *reconciler) bool {
+	return v.action == ActionCannotHappen && v.proof == "" && rec.Since < r.Quiet
 }
 
 // pause is how long after a turn the next one comes, of a record that has been

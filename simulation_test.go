@@ -58,7 +58,10 @@ func TestSimulation(t *testing.T) {
 	close(next)
 	wg.Wait()
 	t.Logf("seeds %d to %d: %v", first, first+uint64(seeds)-1, total.counts)
-	for _, what := range []string{"effects", "replayed", "shared", "lost", "unavailable", "reused", "killed", "taken over", "unsaved", "in progress"} {
+	for _, what := range []string{
+		"asked", "found", "cancelled", "settled by a person", "completed", "arrived late", "stopped in time",
+		"settled: happened", "settled: cannot-happen", "settled: park",
+		"effects", "replayed", "shared", "lost", "unavailable", "reused", "killed", "taken over", "unsaved", "in progress"} {
 		if total.counts[what] == 0 && seeds >= 1000 {
 			t.Errorf("in %d worlds there was never one %q: the simulation has gone blind", seeds, what)
 		}
@@ -112,6 +115,7 @@ type rates struct {
 	lease, maxRun                        time.Duration
 	engines, keys, clients, steps        int
 	waiters                              int
+	recovery
 }
 
 // page is what the ledger knows of one key.
@@ -121,6 +125,9 @@ type page struct {
 	answered map[string]bool
 	shared   map[string]bool // answers of released attempts
 	excused  bool            // an operation was killed, abandoned, or ran for too long
+
+	cancelled map[string]bool // attempts, at the gateway
+	asking    int
 }
 
 // process is an engine that may die.
@@ -128,6 +135,8 @@ type process struct {
 	eng  *umavez.Engine
 	dead chan struct{}
 	once sync.Once
+
+	stopRun context.CancelFunc
 }
 
 func (p *process) kill() { p.once.Do(func() { close(p.dead) }) }
@@ -156,8 +165,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 		w.rates.policy = umavez.Rerunnable
 	}
 	w.rates.maxRun = w.rates.lease * time.Duration(1+w.rng.IntN(5))
+	w.rates.pace = w.rates.lease
+	w.drawRecovery(rare)
 	for i := range w.rates.keys {
-		w.ledger[fmt.Sprint(i)] = &page{answered: map[string]bool{}, shared: map[string]bool{}}
+		w.ledger[fmt.Sprint(i)] = &page{answered: map[string]bool{}, shared: map[string]bool{}, cancelled: map[string]bool{}}
 	}
 	for range w.rates.engines {
 		w.processes = append(w.processes, w.newProcess())
@@ -170,8 +181,11 @@ func (w *world) newProcess() *process {
 	store := &simStore{Store: w.mem, world: w, process: p}
 	o := umavez.Options{Lease: w.rates.lease, MaxRun: w.rates.maxRun, MaxWaitersPerKey: w.rates.waiters}
 	o.Observe = func(o umavez.Observation) {
-		if o.Moment == umavez.MomentTakenOver {
+		switch o.Moment {
+		case umavez.MomentTakenOver:
 			w.note("taken over")
+		case umavez.MomentContradicted:
+			w.errorf("attempt %v contradicts a settlement: %v", o.Attempt, o.Err)
 		}
 	}
 	if w.rates.prompt {
@@ -179,6 +193,7 @@ func (w *world) newProcess() *process {
 	} else {
 		p.eng = newEngine(w.t, store, o)
 	}
+	w.lookAfter(p)
 	return p
 }
 
@@ -219,6 +234,9 @@ func (w *world) run() map[string]int {
 	for range w.rates.clients {
 		clients.Go(w.client)
 	}
+	for range w.rates.people {
+		clients.Go(w.person)
+	}
 	clients.Wait()
 	w.mu.Lock()
 	w.calm = true
@@ -226,6 +244,9 @@ func (w *world) run() map[string]int {
 	w.closeAll()
 	// What is still on its way arrives, and every lease ends.
 	time.Sleep(w.rates.lease + 2*lateAtMost)
+	if w.rates.on {
+		time.Sleep(time.Hour) // what the gateway holds, and owners that were stopped, too
+	}
 	synctest.Wait()
 	w.audit()
 	return w.counts
@@ -234,7 +255,7 @@ func (w *world) run() map[string]int {
 // client sends a few requests, now and then.
 func (w *world) client() {
 	for range w.rates.steps {
-		time.Sleep(w.draw(w.rates.lease))
+		time.Sleep(w.draw(w.rates.pace))
 		p := w.alive()
 		if w.chance(w.rates.kill) {
 			p.kill()
@@ -247,9 +268,8 @@ func (w *world) client() {
 
 // request sends one, and looks at its answer.
 func (w *world) request(p *process, key string) {
-	op := opaque(key)
-	op.Policy, op.Wait = w.rates.policy, w.draw(2*w.rates.lease)
-	op.Fingerprint = umavez.Fingerprint{Recipe: 1, Sum: [32]byte{1}}
+	op := w.operation(key)
+	op.Wait = w.draw(2 * w.rates.lease)
 	if w.chance(w.rates.wrong) {
 		op.Fingerprint.Sum[0] = 2
 	}
@@ -270,6 +290,13 @@ func (w *world) request(p *process, key string) {
 		return
 	}
 	w.answered(p, key, &op, rec, err, saved)
+}
+
+func (w *world) operation(key string) umavez.Operation {
+	op := opaque(key)
+	op.Policy, op.Request = w.rates.policy, []byte(key)
+	op.Fingerprint = umavez.Fingerprint{Recipe: 1, Sum: [32]byte{1}}
+	return op
 }
 
 // simPatience is the longest that a claim may take beside its wait: claims of
@@ -335,7 +362,7 @@ func (w *world) operate(p *process, key string, a *umavez.Attempt, op *umavez.Op
 	if rec, err := w.mem.Get(context.Background(), l.ID); err != nil || rec.Attempt != l.Attempt || rec.State != umavez.Running {
 		w.errorf("key %s: attempt %v starts while the record is %v of %v (%v)", key, l.Attempt, rec.State, rec.Attempt, err)
 	}
-	answer := fmt.Sprintf("%v/%d", l.Attempt, op.Fingerprint.Sum[0])
+	answer := answerOf(l.Attempt, op.Fingerprint)
 	w.mu.Lock()
 	w.started[l.Attempt] = true
 	w.mu.Unlock()
@@ -351,7 +378,10 @@ func (w *world) operate(p *process, key string, a *umavez.Attempt, op *umavez.Op
 		w.excuse(key)
 		return
 	}
-	w.act(key, l.Attempt.String())
+	if w.stopped(key, a) {
+		return
+	}
+	w.send(key, l.Attempt.String())
 	if w.chance(w.rates.hang) {
 		w.excuse(key)
 		time.Sleep(w.draw(2 * w.rates.maxRun))
@@ -361,7 +391,7 @@ func (w *world) operate(p *process, key string, a *umavez.Attempt, op *umavez.Op
 	switch {
 	case p.isDead():
 		w.excuse(key)
-	case w.chance(w.rates.abandon):
+	case w.chance(w.rates.abandon) || !w.found(key, l.Attempt.String()):
 		w.excuse(key)
 		_ = a.Abandon(umavez.ReasonError, nil)
 	default:

@@ -128,6 +128,7 @@ func (w *world) closeAll() {
 		if p.isDead() {
 			cancel() // nothing of it may reach the store any more
 		}
+		p.stopRun()
 		err := p.eng.Close(ctx)
 		cancel()
 		if err != nil && !p.isDead() {
@@ -198,7 +199,7 @@ func (w *world) complete(p *process, key string, a *umavez.Attempt, answer strin
 		w.note("unsaved")
 	case errors.Is(err, umavez.ErrLeaseLost):
 		w.note("lease lost")
-		if w.rates.policy == umavez.Opaque {
+		if w.rates.policy == umavez.Opaque && !w.rates.on {
 			w.errorf("key %s: an opaque operation lost its key", key)
 		}
 	case err != nil:
@@ -219,6 +220,7 @@ func (w *world) complete(p *process, key string, a *umavez.Attempt, answer strin
 func (w *world) audit() {
 	quiet := w.rates.lost+w.rates.replyLost+w.rates.refused+w.rates.late+w.rates.slow+w.rates.kill == 0
 	for key, page := range w.ledger {
+		w.auditTrail(key)
 		if len(page.answered) > 1 {
 			w.errorf("key %s was answered by %v", key, page.answered)
 		}
