@@ -18,20 +18,24 @@ type setting struct {
 	// dedupes: the target lets the effect of a derived key happen once. keyed
 	// by attempt: each attempt derives a key of its own, which is wrong.
 	dedupes, keyedByAttempt bool
-	// forgets: the target forgets the derived keys that it has honoured.
-	forgets bool
+	// forgets: the target forgets the derived keys that it has honoured. Forgets
+	// late: when that was for longer than the operation counts on.
+	forgets, forgetsLate bool
 	// fenced: the target refuses what comes with an older fence than it has seen.
 	fenced bool
 	// naive: what the settler does not find did not happen, it says.
 	naive bool
 	// lateBeats: heartbeats take their time on the wire, as other calls do.
 	lateBeats bool
-	// looks is how often the settler may look.
-	looks uint8
+	// looks is how often a settler may look. Parks: it may set the record aside.
+	looks              uint8
+	parks, twoSettlers bool
 	// many: the effect may happen more than once.
 	many bool
 	// everBarred: a release is taken to bar its attempt for ever.
 	everBarred bool
+
+	moves map[move]moved // what Next has said already
 }
 
 // found is what a search has come to.
@@ -65,6 +69,7 @@ func (s step) String() string {
 // search goes through all worlds that can come of nothing, nearest first, until
 // a promise is broken or there is nothing new.
 func search(s setting) found {
+	s.moves = map[move]moved{}
 	nodes, steps := []node{{from: -1}}, map[string]bool{}
 	seen := map[world]struct{}{{}: {}}
 	for i := int32(0); int(i) < len(nodes); i++ {
@@ -103,6 +108,11 @@ func TestLifeKeepsItsPromises(t *testing.T) {
 		"rerunnable":              {policy: Rerunnable, attempts: 2, copies: 2, looks: 1, many: true},
 		"stepped":                 {policy: Stepped, attempts: 2, copies: 1, looks: 1, dedupes: true},
 		"stepped, repeats":        {policy: Stepped, attempts: 2, copies: 2, dedupes: true},
+		"stepped, and resumed":    {policy: Stepped, attempts: 2, copies: 1, looks: 1, parks: true, dedupes: true, forgetsLate: true},
+		"stepped, three attempts": {policy: Stepped, attempts: 3, copies: 1, dedupes: true, forgetsLate: true},
+		"stepped, two settlers":   {policy: Stepped, attempts: 2, copies: 1, looks: 1, twoSettlers: true, dedupes: true},
+		"opaque, set aside":       {policy: Opaque, attempts: 2, copies: 1, looks: 2, parks: true},
+		"opaque, two settlers":    {policy: Opaque, attempts: 2, copies: 1, looks: 1, parks: true, twoSettlers: true},
 		"atomic":                  {policy: Atomic, attempts: 2, copies: 2, looks: 2, lateBeats: true},
 		"atomic, three attempts":  {policy: Atomic, attempts: 3, copies: 1, looks: 1},
 	} {
@@ -123,6 +133,18 @@ func TestLifeKeepsItsPromises(t *testing.T) {
 				}
 				if !got.steps[what] {
 					t.Errorf("the search never came to a step %q", what)
+				}
+			}
+			for what, wanted := range map[string]bool{
+				"the settlement arrives, the reply is lost": s.looks > 0,
+				"the settlement, over kept steps, arrives":  s.policy == Stepped && s.looks > 0,
+				"a settler sets it aside":                   s.parks,
+				"the target forgets its keys":               s.forgetsLate,
+				"finds its step in doubt and abandons":      s.forgetsLate,
+				"a settler finds that it happened":          s.looks > 0 && s.policy != Atomic,
+			} {
+				if got.steps[what] != wanted {
+					t.Errorf("the search came to a step %q: %v", what, !wanted)
 				}
 			}
 		})
@@ -164,6 +186,56 @@ func overwrites(row Row, now Instant, ev Event) (Row, Effect) {
 	return Next(row, now, ev)
 }
 
+// unfencedSettling settles whatever is there.
+func unfencedSettling(row Row, now Instant, ev Event) (Row, Effect) {
+	if ev.Kind == EventSettle {
+		ev.Fence = row.Fence
+	}
+	return Next(row, now, ev)
+}
+
+// anybodysRepeat takes a settlement that says what stands for a repeat.
+func anybodysRepeat(row Row, now Instant, ev Event) (Row, Effect) {
+	if ev.Kind == EventSettle && ev.Action == ActionHappened && row.Settled && row.Fence == ev.Fence {
+		return row, Effect{}
+	}
+	return Next(row, now, ev)
+}
+
+// stepless clears a row with all that it holds.
+func stepless(row Row, now Instant, ev Event) (Row, Effect) {
+	next, eff := Next(row, now, ev)
+	if eff.Write && ev.Action == ActionCannotHappen {
+		next = row.vacated(now, row.Attempt)
+	}
+	return next, eff
+}
+
+// ageless takes a proof for the end of all doubt.
+func ageless(row Row, now Instant, ev Event) (Row, Effect) {
+	next, eff := Next(row, now, ev)
+	if eff.Write && ev.Action == ActionCannotHappen && next.cleared() {
+		next.Claimed = now
+	}
+	return next, eff
+}
+
+// parkless lets the next attempt go on with what was set aside.
+func parkless(row Row, now Instant, ev Event) (Row, Effect) {
+	if ev.Kind == EventClaim && row.Ended == ReasonParked {
+		row.Ended = ReasonError
+	}
+	return Next(row, now, ev)
+}
+
+// forgetful releases a stepped row that was taken over.
+func forgetful(row Row, now Instant, ev Event) (Row, Effect) {
+	if ev.Kind == EventRelease {
+		row.Tries = 1
+	}
+	return Next(row, now, ev)
+}
+
 // TestSearchFindsBrokenPromises: each of these is a way in which such systems
 // are built, and the search finds what is wrong with it. It also shows that the
 // promises above hold because of the rules, and not because the search looks
@@ -191,10 +263,18 @@ func TestSearchFindsBrokenPromises(t *testing.T) {
 		// A limit that the contract names: a record has room for one bar. With
 		// room for all of them this would not be found.
 		{"a bar is taken to outlast the next release", setting{policy: Opaque, everBarred: true}, orphan, "dies"},
+		{"a settlement of whatever is there", setting{policy: Opaque, next: unfencedSettling, attempts: 3, looks: 1}, twoEffects, ""},
+		{"somebody else's settlement for a repeat", setting{policy: Opaque, next: anybodysRepeat, looks: 1, twoSettlers: true}, lostAnswer, ""},
+		{"a settlement that forgets kept steps", setting{policy: Stepped, next: stepless, looks: 1, dedupes: true, forgetsLate: true}, twoEffects, ""},
+		{"a proof that begins the time of derived keys anew", setting{policy: Stepped, next: ageless, looks: 1, dedupes: true, forgetsLate: true}, twoEffects, ""},
+		{"a record that is set aside in name only", setting{policy: Stepped, next: parkless, looks: 1, parks: true, dedupes: true}, parkedRun, "dies"},
+		{"a stepped takeover that is released", setting{policy: Stepped, next: forgetful, attempts: 3, dedupes: true, forgetsLate: true}, twoEffects, "dies"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.attempts, c.copies = 2, 2
+			if c.attempts, c.copies = max(c.attempts, 2), 2; c.attempts > 2 {
+				c.copies = 1
+			}
 			got := search(c.setting)
 			t.Logf("%d worlds; in %d steps:\n%s", got.worlds, len(got.trace), strings.Join(got.trace, "\n"))
 			if got.flaw != c.want {

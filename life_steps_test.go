@@ -25,7 +25,11 @@ func (s setting) successors(w world) []node {
 		f.dies(a)
 	}
 	f.leaseEnds()
-	f.settles()
+	for i := range maxSettlers {
+		if i == 0 || f.twoSettlers {
+			f.settles(i)
+		}
+	}
 	f.purges()
 	f.targetForgets()
 	return f.next
@@ -47,15 +51,44 @@ func (f *future) add(what string, who int, w world) {
 
 // apply makes a store call on the world's row.
 func (f *future) apply(w *world, ev Event) Effect {
-	next := Next
-	if f.setting.next != nil {
-		next = f.setting.next
+	m := move{row: w.row, kind: ev.Kind, attempt: ev.Attempt[0], fence: ev.Fence, action: ev.Action, lasts: ev.For}
+	if ev.Claim != nil {
+		m.fence = ev.Claim.TakeOver
 	}
-	row, eff := next(w.row.in(f.policy), searchNow, ev)
-	if eff.Write {
-		w.row = tinyOf(row)
+	if len(ev.Payload) > 0 {
+		m.payload = ev.Payload[0]
 	}
-	return eff
+	got, known := f.moves[m]
+	if !known {
+		next := Next
+		if f.setting.next != nil {
+			next = f.setting.next
+		}
+		row, eff := next(w.row.in(f.policy), searchNow, ev)
+		got = moved{row: w.row, eff: eff}
+		if eff.Write {
+			got.row = tinyOf(row)
+		}
+		f.moves[m] = got
+	}
+	w.row = got.row
+	return got.eff
+}
+
+// move is a store call on a row: all in which those of one setting differ. Most
+// calls of a search have been made before, in another world.
+type move struct {
+	row              tinyRow
+	kind             EventKind
+	attempt, payload uint8
+	fence            Fence // that was looked at, or is to be taken over
+	action           Action
+	lasts            time.Duration
+}
+
+type moved struct {
+	row tinyRow
+	eff Effect
 }
 
 // starts: a client comes with a new attempt. If it finds the record lost, it
@@ -84,8 +117,15 @@ func (f *future) claimArrives(a int) {
 	if w.over[a] > 0 {
 		req.TakeOver = tinyRow{fence: w.over[a]}.in(f.policy).Fence
 	}
+	aside := endings[w.row.ended] == ReasonParked
 	eff := f.apply(&w, Event{Kind: EventClaim, Attempt: attemptID(a), Claim: req})
 	if eff.Acquired {
+		if aside {
+			w.flaw = parkedRun
+		}
+		if w.row.again && w.row.old {
+			w.doubts |= 1 << a
+		}
 		w.granted[a] = w.row.fence
 		f.displace(&w, a)
 	}
@@ -142,6 +182,10 @@ func (f *future) operates(a int) {
 	case atWon:
 		if f.policy == Atomic {
 			send("commits", atFinishing, wireComplete)
+			break
+		}
+		if f.now.doubts&(1<<a) != 0 {
+			send("finds its step in doubt and abandons", atGiving, wireAbandon)
 			break
 		}
 		send("starts the operation", atWaiting, wireEffect)
@@ -207,7 +251,7 @@ func (f *future) hit(w *world, a int) bool {
 	if f.fenced {
 		w.top = w.granted[a]
 	}
-	known := w.happened
+	known := w.happened &^ w.forgot
 	if f.keyedByAttempt {
 		known &= bit
 	}
