@@ -23,7 +23,8 @@ func (t *tx) updateAudited(g *group) error {
 	}
 	if err != nil {
 		if _, undo := t.c.exec(stUndoSaved, 0); undo != nil {
-			return fmt.Errorf("umavez: sqlite: a change is left without its entry in the audit trail: %v", undo)
+			// Not wrapped: it is the whole batch's failure, whatever it is.
+			return errors.New("umavez: sqlite: a change is left without its entry in the audit trail: " + undo.Error())
 		}
 	} else {
 		t.audited += uint64(len(g.audit))

@@ -38,9 +38,29 @@
 // A record that was claimed and not started when its process died is released,
 // not unknown: beside the file lies a start log of each process ("-start-" and a
 // number in its name, Linux only). Whoever opens the file next, or meets the
-// record once its lease is over, sees to it. Deleting such a log is harmless: its
+// record once its lease is over, sees to it; so does whoever lists, holds or
+// settles what is lost. Deleting such a log is harmless: its
 // process's records then count as started. Do delete them before an older copy of
 // the file is put in its place: what they say is of the newer one.
+//
+// # Settling, lists and the audit trail
+//
+// What somebody does to a record from outside, and its entry in the table
+// umavez_audit, are one write. Entries outlive their record, are in the order of
+// their writing, and are purged after [umavez.AuditKept].
+//
+// Running and lost records have an index of their own, by scope. Over it go the
+// lists of what is unsettled, and the counts of a scope: a claim that bounds them
+// counts when the last count is a second old, or the bound is reached; so two
+// processes may together exceed it by what they were granted in a second. A list
+// of anything else reads the whole table, in the order of IDs, 4,096 keys at a
+// time.
+//
+// # Sealing anew
+//
+// Rewriting replaces what is in the records. What was there before may lie in the
+// file's free pages, and in the log, until they are used again: VACUUM, and then
+// PRAGMA wal_checkpoint(TRUNCATE), remove it.
 //
 // # The write-ahead log
 //
@@ -51,6 +71,6 @@
 // and it shrinks soon after the reader has gone. Space of purged rows is used
 // again; the database file itself never shrinks (VACUUM does that).
 //
-// Start reading at store.go for the calls, writer.go for the transaction, and
-// apply.go for what is done in it; open.go for the checks at start-up.
+// Start reading at store.go and settle.go for the calls, writer.go for the
+// transaction, and apply.go for what is done in it; list.go for lists; open.go for the checks at start-up.
 package sqlitestore
