@@ -25,6 +25,11 @@ func (p *Proxy) identify(w http.ResponseWriter, r *http.Request) (*http.Request,
 	if !p.hasKey(r) {
 		return r, true
 	}
+	return p.identifyCaller(w, r)
+}
+
+// identifyCaller asks who is calling, whatever the request.
+func (p *Proxy) identifyCaller(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	var id identity
 	id.principal, id.err = p.source.Principal(r)
 	if refused, ok := errors.AsType[*Refused](id.err); ok {

@@ -45,6 +45,10 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// CORS is for browsers that call enrolled routes from pages of other origins.
 	CORS CORS
+	// Status answers callers on GET /.umavez/keys/{key}, who ask what became of a
+	// key of theirs: see umavezhttp.Once.Status. Nothing under that path goes to
+	// the upstream then. Default: it is a path like any other.
+	Status bool
 
 	// Limits bounds waiting and sizes.
 	Limits Limits
@@ -64,6 +68,7 @@ type Proxy struct {
 	now       func() time.Time
 	once      *umavezhttp.Once
 	pass      http.Handler
+	status    http.Handler // nil: off
 	tunnels   http.Handler
 	transport *transport
 	askers    []*asker
@@ -100,6 +105,9 @@ func New(eng *umavez.Engine, o Options) (*Proxy, error) {
 	}
 	for _, name := range append([]string{wire.IdempotencyKey}, o.HTTP.Headers...) {
 		p.keys = append(p.keys, http.CanonicalHeaderKey(name))
+	}
+	if o.Status {
+		p.status = p.once.Status()
 	}
 	to.rewriteHost = o.RewriteHost
 	p.transport = newTransport(to, p.limits, o.UpstreamTLS, p.now)
@@ -222,8 +230,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.tunnels.ServeHTTP(w, r)
 		return
 	}
-	if origin := p.cors.origin(r); origin != "" && isPreflight(r) && p.mayBecomeEnrolled(r) {
+	if origin := p.cors.origin(r); origin != "" && isPreflight(r) && (p.asksStatus(r) || p.mayBecomeEnrolled(r)) {
 		p.cors.preflight(w, r, origin)
+		return
+	}
+	if p.asksStatus(r) {
+		p.serveStatus(w, r)
 		return
 	}
 	route, disguised := p.routes.find(r)

@@ -32,8 +32,9 @@ func (p *process) handler(ctx context.Context) (http.Handler, error) {
 			Wait: orNone(c.Wait), WaitMax: c.WaitMax,
 			MaxRequestBody: c.MaxBody, MaxAnswer: c.MaxAnswer,
 			MaxDecoded: c.Limits.MaxDecoded, MaxRatio: c.Limits.MaxRatio,
-			Expires: c.Expires, Docs: c.Docs, Problem: c.Problem,
+			Expires: c.Expires, Docs: c.Docs, Problem: c.Problem, KeepNames: c.KeepNames,
 		},
+		Status: c.Status,
 		Limits: c.Limits.Proxy,
 	}
 	for _, r := range c.Routes {
