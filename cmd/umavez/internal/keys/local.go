@@ -58,9 +58,7 @@ func (l *Local) Show(ctx context.Context, text string) (Shown, error) {
 		LastBytes: len(rec.Last), AnswerBytes: len(rec.Answer),
 		Trail: make([]Entry, len(trail)),
 	}
-	if x, ok := any(&rec).(interface{ Explain() (string, string) }); ok {
-		s.Why, s.WhatToDo = x.Explain()
-	}
+	s.Why, s.WhatToDo = rec.Explain()
 	if rec.Unreadable != nil {
 		s.Unreadable = said(rec.Unreadable)
 	}
