@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // This file is what operators, their console and their command line do with
@@ -71,6 +73,8 @@ func (e *Engine) Settle(ctx context.Context, id ID, s Settlement) error {
 // check refuses a settlement that no record could take.
 func (s *Settlement) check() error {
 	switch {
+	case !plainText(s.Who) || !plainText(s.Why):
+		return errorf("Settlement.Who and Why are text in UTF-8, without NUL")
 	case s.Who == "" || len(s.Who) > MaxWho:
 		return errorf("Settlement.Who has %d bytes; the audit trail needs 1 to %d", len(s.Who), MaxWho)
 	case s.Why == "" || len(s.Why) > MaxWhy:
@@ -79,11 +83,16 @@ func (s *Settlement) check() error {
 		return errorf("Settlement.Fence is missing: it says which attempt was looked at")
 	case s.Quiet < 0:
 		return errorf("Settlement.Quiet is negative: %v", s.Quiet)
+	case s.Keep.Retain < 0 || s.Keep.Tombstone < 0:
+		return errorf("Settlement.Keep is negative: %v, %v", s.Keep.Retain, s.Keep.Tombstone)
 	}
 	switch s.Action {
 	case ActionHappened:
-		if s.Answer == nil {
+		switch {
+		case s.Answer == nil:
 			return errorf("Settlement.Answer is missing: it is what every attempt gets from now on")
+		case s.Keep.Retain == 0 && s.Keep.Tombstone > 0:
+			return errorf("Settlement.Keep.Retain is missing: nobody would get the answer")
 		}
 	case ActionCannotHappen, ActionPark, ActionForget:
 		if s.Answer != nil {
@@ -94,6 +103,9 @@ func (s *Settlement) check() error {
 	}
 	return nil
 }
+
+// plainText: stores keep it in a column of text.
+func plainText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // DefaultQuiet is how long after a loss it is too early to say that nothing can
 // happen any more, unless the engine's MaxRun is longer: a gateway may hold a
