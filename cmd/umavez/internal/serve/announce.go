@@ -96,7 +96,13 @@ var momentLevels = map[umavez.Moment]slog.Level{
 // those who know its key, and to nobody else.
 func (p *process) logMoment(o umavez.Observation) {
 	level, ok := momentLevels[o.Moment]
-	if !ok {
+	switch {
+	case ok:
+	case o.Moment == umavez.MomentAsked && o.Err != nil:
+		// A wrong question, a gateway that is down: until that is mended, all
+		// that is lost on the route stays unknown. It grows rarer by itself.
+		level = slog.LevelWarn
+	default:
 		level = slog.LevelDebug
 	}
 	if !p.log.Enabled(p.life, level) {

@@ -3,8 +3,10 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -258,5 +260,20 @@ func TestDocumentedReconciler(t *testing.T) {
 		if strings.Contains(stderr.String(), secret) {
 			t.Errorf("the log shows %q:\n%s", secret, stderr)
 		}
+	}
+}
+
+// TestFailedQuestionIsLogged: the operator sees why an outcome stays unknown, and
+// is not told of each question that was answered.
+func TestFailedQuestionIsLogged(t *testing.T) {
+	out := new(lockedBuffer)
+	p := &process{log: slog.New(slog.NewTextHandler(out, nil)), life: t.Context()}
+	p.logMoment(umavez.Observation{Moment: umavez.MomentAsked, Route: "POST /pay"})
+	if out.String() != "" {
+		t.Errorf("an answered question is logged: %s", out)
+	}
+	p.logMoment(umavez.Observation{Moment: umavez.MomentAsked, Route: "POST /pay", Err: errors.New("status 503 does not say")})
+	if !strings.Contains(out.String(), "level=WARN") || !strings.Contains(out.String(), "status 503 does not say") {
+		t.Errorf("the log says %q", out)
 	}
 }
