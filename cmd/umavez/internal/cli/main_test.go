@@ -2,10 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/umavez/umavez"
 	"github.com/umavez/umavez/cmd/umavez/internal/child"
 	"github.com/umavez/umavez/cmd/umavez/internal/serve"
 )
@@ -17,9 +19,30 @@ const asProgram = "TEST_AS_PROGRAM=1"
 func TestMain(m *testing.M) {
 	name, value, _ := strings.Cut(asProgram, "=")
 	if os.Getenv(name) == value {
-		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr, serve.Hooks{}))
+		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr, holdHooks()))
 	}
 	os.Exit(m.Run())
+}
+
+// holdAt in the environment names an address that answers when an operation that
+// has ended may go on to save its answer.
+const holdAt = "TEST_HOLD_AT"
+
+// holdHooks hold every operation just before its answer is saved, if a test
+// wants that: then its process can be stopped there.
+func holdHooks() serve.Hooks {
+	address := os.Getenv(holdAt)
+	if address == "" {
+		return serve.Hooks{}
+	}
+	return serve.Hooks{Observe: func(o umavez.Observation) {
+		if o.Moment != umavez.MomentCompleting {
+			return
+		}
+		if res, err := http.Get(address); err == nil {
+			res.Body.Close()
+		}
+	}}
 }
 
 // run runs the program's main function in this process.
