@@ -40,10 +40,10 @@ func (t *tx) audit(id *umavez.ID, e *umavez.AuditEntry) error {
 	return t.one(t.c.exec(stAudit, 10))
 }
 
-// entry reads what audit wrote, as of an instant.
-func entry(v []driver.Value, now umavez.Instant) (umavez.AuditEntry, error) {
+// entry reads what audit wrote. Its Ago counts from the clock's zero.
+func entry(v []driver.Value) (umavez.AuditEntry, error) {
 	s := scanner{values: v}
-	e := umavez.AuditEntry{Ago: now.Sub(umavez.Instant(s.integer()))}
+	e := umavez.AuditEntry{Ago: -umavez.Instant(s.integer()).Sub(0)}
 	e.Action = umavez.Action(s.text())
 	e.Who, e.Why = s.text(), s.text()
 	e.Fence = umavez.Fence(s.integer())

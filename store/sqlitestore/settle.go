@@ -49,11 +49,15 @@ func (s *Store) Trail(ctx context.Context, id umavez.ID) ([]umavez.AuditEntry, e
 		trail = nil
 		c.bind(0, id[:])
 		return c.query(stTrail, 1, func(v []driver.Value) error {
-			e, err := entry(v, s.now())
+			e, err := entry(v)
 			trail = append(trail, e)
 			return err
 		})
 	})
+	now := s.now().Sub(0) // after the read, and one for all: an earlier entry is older
+	for i := range trail {
+		trail[i].Ago += now
+	}
 	if err != nil {
 		return nil, notApplied("trail", err)
 	}

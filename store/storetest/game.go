@@ -146,6 +146,10 @@ func (g *game) move(m move) string {
 		return problem
 	}
 	switch m.kind {
+	case moveSettleAgain:
+		if ev.Keep.Retain == g.short() { // it may have been refused the first time
+			return g.moment()
+		}
 	case moveClaimBriefly, moveCompleteBriefly, moveHoldBriefly, moveHappenedBriefly:
 		// What was made to end soon ends now: between, nobody can say what the
 		// clock has done to it yet.
