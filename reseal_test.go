@@ -370,3 +370,67 @@ func steppedOp(name string) umavez.Operation {
 	op.Policy = umavez.Stepped
 	return op
 }
+
+// TestEngineLeavesUnreadableSteps: a lost operation whose steps do not open is
+// not taken over, not even to give it up again; where they open, it goes on.
+func TestEngineLeavesUnreadableSteps(t *testing.T) {
+	base := memstore.New(memstore.Options{})
+	first := sealedEngine(t, base, false, "old")
+	a := mustClaim(t, first, steppedOp("k"))
+	charge := func(context.Context, string) (string, error) { return "c-1", nil }
+	if _, err := umavez.Step(a.Context(), "cobrar", charge); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Abandon(umavez.ReasonReset, nil); err != nil {
+		t.Fatal(err)
+	}
+	b, rec, err := sealedEngine(t, base, false, "new").Claim(t.Context(), steppedOp("k"))
+	if err != nil || b != nil || rec.State != umavez.Lost || !errors.Is(rec.Unreadable, umavez.ErrUnreadable) {
+		t.Fatalf("attempt %v, error %v, record %+v; want it lost", b, err, rec)
+	}
+	if rec, err := first.Get(t.Context(), steppedOp("k").Key); err != nil || rec.Tries != 1 || rec.Reason != umavez.ReasonReset {
+		t.Errorf("the record is %+v, %v; want it as it was", rec, err)
+	}
+	b = mustClaim(t, sealedEngine(t, base, false, "new", "old"), steppedOp("k"))
+	again := func(context.Context, string) (string, error) { return "", errors.New("the step runs again") }
+	if got, err := umavez.Step(b.Context(), "cobrar", again); err != nil || got != "c-1" {
+		t.Errorf("the kept step: %q, %v", got, err)
+	}
+	if err := b.Complete([]byte("aprovado")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOperatorsGetPastWhatIsUnreadable: they see the record, and can settle it.
+func TestOperatorsGetPastWhatIsUnreadable(t *testing.T) {
+	w := newSealedWorld(t)
+	l := w.fill(w.behind("gone"), "k")
+	e := sealedEngine(t, w.base, false, "new")
+	rec, _, err := e.Inspect(t.Context(), l.ID)
+	if err != nil || rec.State != umavez.Lost || rec.Unreadable == nil || len(rec.Steps) != 2 {
+		t.Fatalf("inspected %+v, %v", rec, err)
+	}
+	err = e.Settle(t.Context(), l.ID, umavez.Settlement{
+		Action: umavez.ActionHappened, Fence: l.Fence, Answer: []byte("aprovado"), Who: "ana", Why: "the key is gone",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec, _, err := e.Inspect(t.Context(), l.ID); err != nil || string(rec.Answer) != "aprovado" || rec.Unreadable != nil {
+		t.Errorf("settled: %+v, %v", rec, err)
+	}
+}
+
+// TestDoOfAnUnreadableAnswer: the operation is not run again.
+func TestDoOfAnUnreadableAnswer(t *testing.T) {
+	base := memstore.New(memstore.Options{})
+	run := func(context.Context) (string, error) { return "aprovado", nil }
+	if _, err := umavez.Do(t.Context(), sealedEngine(t, base, false, "old"), opaque("k"), run); err != nil {
+		t.Fatal(err)
+	}
+	never := func(context.Context) (string, error) { t.Error("it runs again"); return "", nil }
+	_, err := umavez.Do(t.Context(), sealedEngine(t, base, false, "new"), opaque("k"), never)
+	if !errors.Is(err, umavez.ErrNotKept) || !errors.Is(err, umavez.ErrUnreadable) || strings.Contains(err.Error(), "aprovado") {
+		t.Errorf("answered %v, want ErrNotKept, since it is unreadable", err)
+	}
+}

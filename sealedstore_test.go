@@ -333,6 +333,40 @@ func TestAnswerOfAnEarlierClaim(t *testing.T) {
 	}
 }
 
+// TestLastWordIsNoAnswer: what an attempt noted of an answer that was still going
+// out does not pass for the answer, though record and fence are the same.
+func TestLastWordIsNoAnswer(t *testing.T) {
+	w := newSealedWorld(t)
+	s := w.behind("a")
+	l := w.claim(s, "k", 0, nil)
+	w.must(s.Checkpoint(t.Context(), l, umavez.LastWord, []byte("half")))
+	noted, err := w.base.Get(t.Context(), l.ID)
+	w.must(err)
+	w.must(s.Complete(t.Context(), l, []byte("whole"), sealedKeep))
+	w.bend(l.ID, func(rec *umavez.Record) { rec.Answer = noted.Last })
+	if rec, err := s.Get(t.Context(), l.ID); !errors.Is(err, umavez.ErrUnreadable) || rec.Answer != nil {
+		t.Errorf("the last word is given as the answer: %q, %v", rec.Answer, err)
+	}
+}
+
+// TestStepOfALaterClaim: a step that was kept under a later claim of the key is
+// not taken for one that this claim, or one before it, has kept.
+func TestStepOfALaterClaim(t *testing.T) {
+	now, later := newSealedWorld(t), newSealedWorld(t)
+	later.advance(time.Hour) // so that its fences are higher
+	mine := now.fill(now.behind("a"), "k")
+	theirs := later.fill(later.behind("a"), "k")
+	rec, err := later.base.Get(t.Context(), theirs.ID)
+	now.must(err)
+	if theirs.ID != mine.ID || theirs.Fence <= mine.Fence {
+		t.Fatalf("fences %d and %d; want the second one higher", mine.Fence, theirs.Fence)
+	}
+	now.bend(mine.ID, func(bent *umavez.Record) { bent.Steps[0].Result = rec.Steps[0].Result })
+	if rec, err := now.behind("a").Get(t.Context(), mine.ID); !errors.Is(err, umavez.ErrUnreadable) {
+		t.Errorf("it opens: %q, %v", rec.Steps, err)
+	}
+}
+
 // TestStepsOutliveTheirClaim: a takeover reads what earlier claims kept.
 func TestStepsOutliveTheirClaim(t *testing.T) {
 	w := newSealedWorld(t)
