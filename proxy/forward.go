@@ -11,6 +11,7 @@ import (
 	"net/textproto"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/umavez/umavez"
 	"github.com/umavez/umavez/internal/wire"
@@ -28,11 +29,15 @@ type forwarder struct {
 	// pass takes requests of enrolled routes that run unprotected (rule K2).
 	pass   http.Handler
 	refuse refuser
-	log    *slog.Logger
+	// again is when another attempt may know more of an operation that was lost:
+	// when it runs it again, or a reconciler is asked. 0: never.
+	again time.Duration
+	log   *slog.Logger
 }
 
-// refuser writes one of our own documents with a code of package wire.
-type refuser func(w http.ResponseWriter, r *http.Request, code string, status int)
+// refuser writes one of our own documents with a code of package wire, and says
+// when to come again; 0: nothing.
+type refuser func(w http.ResponseWriter, r *http.Request, code string, status int, again time.Duration)
 
 // ServeHTTP runs one attempt.
 func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -40,7 +40,7 @@ func (f *forwarder) noAnswer(w http.ResponseWriter, r *http.Request, err error) 
 	f.mark(r, umavez.Unknown(r.Context(), why))
 	f.log.Error("the outcome of a protected request is unknown",
 		"method", r.Method, "path", r.URL.Path, "reason", string(why), "error", cause(r.Context(), err))
-	f.refuse(w, r, wire.CodeOutcomeUnknown, status)
+	f.refuse(w, r, wire.CodeOutcomeUnknown, status, f.again)
 }
 
 // notReached ends an attempt of which the upstream has seen nothing.
@@ -48,7 +48,7 @@ func (f *forwarder) notReached(w http.ResponseWriter, r *http.Request, err error
 	f.mark(r, umavez.Release(r.Context()))
 	f.log.Warn("the upstream was not reached",
 		"method", r.Method, "path", r.URL.Path, "error", cause(r.Context(), err))
-	f.refuse(w, r, wire.CodeUpstreamUnreachable, http.StatusBadGateway)
+	f.refuse(w, r, wire.CodeUpstreamUnreachable, http.StatusBadGateway, 0)
 }
 
 // mark reports a mark that did not take. It cannot happen before the answer has

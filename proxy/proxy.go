@@ -120,7 +120,7 @@ func New(eng *umavez.Engine, o Options) (*Proxy, error) {
 func (p *Proxy) enrol(o Options) error {
 	operation := &forwarder{
 		transport: p.transport, keyHeaders: p.keys,
-		pass: p.pass, refuse: p.once.Refuse, log: p.log,
+		pass: p.pass, refuse: p.once.RefuseUntil, log: p.log,
 	}
 	patterns, settings := make([]pattern, len(o.Routes)), make([]umavezhttp.Route, len(o.Routes))
 	for i, rt := range o.Routes {
@@ -144,7 +144,9 @@ func (p *Proxy) enrol(o Options) error {
 		if err != nil {
 			return fmt.Errorf("umavez: the route %q: %w", written, err)
 		}
-		handler, err := p.protect(once, o.Routes[i], &rt, operation)
+		ofRoute := *operation
+		ofRoute.again = o.Routes[i].again()
+		handler, err := p.protect(once, o.Routes[i], &rt, &ofRoute)
 		if err != nil {
 			return fmt.Errorf("umavez: the route %q: %w", written, err)
 		}

@@ -42,7 +42,11 @@ func TestR4_ReconcilerFindsTheCharge(t *testing.T) {
 	api := newShop(t, g)
 	s := newSidecarOver(t, store, umavez.Options{}, api.url, askedBy(g))
 	api.diesAfter()
-	wantUnknown(t, s.pay("k1", `{"valor":100}`))
+	lost := s.pay("k1", `{"valor":100}`)
+	wantUnknown(t, lost)
+	if lost.status != http.StatusBadGateway || lost.header.Get(wire.RetryAfter) != "10" || lost.header.Get(wire.ShouldRetry) != "true" {
+		t.Errorf("the attempt's own client is not told when somebody will know: %v", lost)
+	}
 	api.lives()
 
 	// Not at once: a late owner may still complete.

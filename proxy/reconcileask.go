@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,9 @@ import (
 const (
 	// defaultMaxResponse is that of kept answers: it may become one.
 	defaultMaxResponse = 1 << 20
-	// defaultAskTimeout is that of the engine.
+	// defaultAskAfter and defaultAskTimeout are those of the engine. They are
+	// said to it, since clients are told of the first.
+	defaultAskAfter   = 10 * time.Second
 	defaultAskTimeout = 30 * time.Second
 	// mostRedirects is more than any service needs within its own origin.
 	mostRedirects = 5
@@ -49,7 +52,9 @@ func (r *Reconcile) Check(rt umavezhttp.Route) error {
 // [*PlaceError].
 func (r *Reconcile) reconciler(rt *umavezhttp.Route) (*asker, umavez.Reconciler, error) {
 	c := &checker{env: r.Env, keeps: rt.KeepRequest, bare: rt.NoBody}
-	a := &asker{timeout: r.Timeout, maxResponse: r.MaxResponse}
+	a := &asker{
+		timeout: cmp.Or(r.Timeout, defaultAskTimeout), maxResponse: cmp.Or(r.MaxResponse, defaultMaxResponse),
+	}
 	var err error
 	if a.inquiry, err = c.inquiry(r.Inquiry, false); err != nil {
 		return nil, umavez.Reconciler{}, err
@@ -74,17 +79,14 @@ func (r *Reconcile) reconciler(rt *umavezhttp.Route) (*asker, umavez.Reconciler,
 			return nil, umavez.Reconciler{}, placed(d.name, errors.New("is negative"))
 		}
 	}
-	if a.timeout == 0 {
-		a.timeout = defaultAskTimeout
-	}
-	if a.maxResponse == 0 {
-		a.maxResponse = defaultMaxResponse
-	}
 	a.connect(r.Transport)
 	return a, umavez.Reconciler{
-		After: r.After, Every: r.Every, Park: r.Park, Quiet: r.Quiet, Timeout: a.timeout, Ask: a.ask,
+		After: r.after(), Every: r.Every, Park: r.Park, Quiet: r.Quiet, Timeout: a.timeout, Ask: a.ask,
 	}, nil
 }
+
+// after is how long after a loss somebody is asked first.
+func (r *Reconcile) after() time.Duration { return cmp.Or(r.After, defaultAskAfter) }
 
 // connect makes the client. It knows no cookies, and decodes nothing: what is
 // read is what came.

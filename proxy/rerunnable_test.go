@@ -52,8 +52,8 @@ func TestRerunnableRunsAgain(t *testing.T) {
 		}
 	})
 	s := newSidecar(t, api.url, func(o *Options) { o.Routes[0].Policy = umavez.Rerunnable })
-	if got := s.pay("k1", "x"); got.status != http.StatusBadGateway {
-		t.Errorf("the first attempt got %v", got)
+	if got := s.pay("k1", "x"); got.status != http.StatusBadGateway || got.header.Get(wire.RetryAfter) != "1" || got.header.Get(wire.ShouldRetry) != "true" {
+		t.Errorf("the first attempt got %v, want to be told to come again", got)
 	}
 	if got := s.pay("k1", "x"); got.status != http.StatusServiceUnavailable || got.header.Get(wire.IdempotencyStatus) != "" {
 		t.Errorf("the second attempt got %v", got)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/umavez/umavez"
 	"github.com/umavez/umavez/umavezhttp"
@@ -33,6 +34,18 @@ type Route struct {
 	// Reconcile finds out what became of lost operations. Nil: they stay unknown
 	// until somebody settles them.
 	Reconcile *Reconcile
+}
+
+// again is when another attempt may know more of an operation that was lost; 0:
+// not until somebody settles it.
+func (rt *Route) again() time.Duration {
+	switch {
+	case rt.Policy == umavez.Rerunnable:
+		return time.Second // it runs; the upstream gets its breath back
+	case rt.Reconcile != nil:
+		return rt.Reconcile.after()
+	}
+	return 0
 }
 
 // enrolled is a route that is in force: what protects its operation.
