@@ -66,7 +66,7 @@ func pay(ctx context.Context, s *Store, o order, out *reporter) {
 		wg.Go(func() {
 			op := umavez.Operation{
 				Key:    umavez.Key{Scope: umavez.Scope{Namespace: "test"}, Name: name},
-				Policy: umavez.Stepped, Wait: time.Minute,
+				Policy: umavez.Stepped, Route: "pagar", Wait: time.Minute, Request: []byte(name),
 			}
 			res, err := umavez.Do(ctx, e, op, func(ctx context.Context) (string, error) {
 				var options []umavez.StepOption
@@ -116,7 +116,8 @@ func charge(ctx context.Context, target, key string) (string, error) {
 // TestKilledBetweenChargeAndCheckpoint: two hundred payments, each charged by a
 // process that is killed before it has kept that. Where the gateway honours keys,
 // the next process finishes every one of them, with one charge each. Where it
-// honours none, none is charged twice, and each is unknown, with that reason.
+// honours none, none is charged twice, each is unknown, with that reason, and a
+// reconciler settles it.
 func TestKilledBetweenChargeAndCheckpoint(t *testing.T) {
 	const rounds, payments = 4, 50
 	for _, forgetful := range []bool{false, true} {
@@ -165,6 +166,58 @@ func TestKilledBetweenChargeAndCheckpoint(t *testing.T) {
 			if g.sent != sent {
 				t.Errorf("%d charges were sent, want %d", g.sent, sent)
 			}
+			if forgetful {
+				reconciled(t, path, g, rounds*payments)
+			}
 		})
+	}
+}
+
+// reconciled: every payment in doubt is on the list of what is unknown, and a
+// reconciler that asks the gateway settles them all, with nobody's help.
+func reconciled(t *testing.T, path string, g *gateway, doubtful int) {
+	t.Helper()
+	s := open(t, path, Options{Now: func() time.Time { return time.Now().Add(time.Hour) }})
+	e, err := umavez.New(s, umavez.Options{ClaimTimeout: unhurried, SaveTimeout: unhurried})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close(context.WithoutCancel(t.Context()))
+	unknown := umavez.Query{Unknown: true, Limit: umavez.MaxPage}
+	listed, err := e.List(t.Context(), unknown)
+	if err != nil || len(listed) != doubtful {
+		t.Fatalf("%d payments are listed as unknown, %v; want %d", len(listed), err, doubtful)
+	}
+	err = e.Recover(umavez.Recovery{Namespace: "test", Route: "pagar", Reconciler: &umavez.Reconciler{
+		Ask: func(_ context.Context, l umavez.LostRecord) (umavez.Verdict, error) {
+			if g.count(string(l.Request)) == 0 {
+				return umavez.CannotHappen(), nil
+			}
+			return umavez.HappenedWith("ch_" + string(l.Request))
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(ctx) }()
+	for len(listed) > 0 {
+		if listed, err = e.List(t.Context(), unknown); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	done, err := e.List(t.Context(), umavez.Query{States: []umavez.State{umavez.Done}, Limit: umavez.MaxPage})
+	if err != nil || len(done) != doubtful {
+		t.Errorf("%d payments are done, %v; want %d", len(done), err, doubtful)
+	}
+	for _, l := range done {
+		if rec, trail, err := e.Inspect(t.Context(), l.ID); err != nil || !rec.Settled || len(trail) != 1 || trail[0].Action != umavez.ActionHappened {
+			t.Errorf("%v: settled %v, trail %+v, %v", l.ID, rec.Settled, trail, err)
+		}
 	}
 }
