@@ -3,6 +3,7 @@ package umavez
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -210,5 +211,84 @@ func TestNobodyOwnsAClearedRow(t *testing.T) {
 		if next, eff := Next(row, lifeNow, ev); eff.Acquired || eff.Write || !reflect.DeepEqual(next, row) {
 			t.Errorf("%s of the attempt without a name: %+v", name, eff)
 		}
+	}
+}
+
+// TestOverruledIsRemembered through the key's next lives, for as long as the row
+// stays, so that its contradiction is heard whenever it comes; and no longer, so
+// that it does not depend on when a store was purged.
+func TestOverruledIsRemembered(t *testing.T) {
+	says := func(row Row, at Instant) error {
+		_, eff := Next(row, at, Event{Kind: EventComplete, Attempt: mine, Payload: []byte("a")})
+		return eff.Err
+	}
+	then := func(row Row, at Instant, ev Event) Row {
+		t.Helper()
+		ev.Attempt = other
+		next, eff := Next(row, at, ev)
+		if eff.Err != nil || !eff.Write {
+			t.Fatalf("event %d at %d: %+v", ev.Kind, at, eff)
+		}
+		return next
+	}
+	claim, keep := Event{Kind: EventClaim, Claim: &ClaimRequest{Lease: time.Hour}}, Retention{Retain: time.Hour, Tombstone: time.Hour}
+	cannot := Event{Kind: EventSettle, Action: ActionCannotHappen, Fence: lifeFence}
+
+	row := then(running(mine, Opaque, lifeNow), lifeNow, cannot)
+	lives := []Row{row, then(row, lifeNow, claim)}
+	lives = append(lives, then(lives[1], lifeNow, Event{Kind: EventRelease}), then(lives[1], lifeNow, Event{Kind: EventComplete, Keep: keep}))
+	for i, life := range lives {
+		if err := says(life, lifeNow); !errors.Is(err, ErrContradicted) {
+			t.Errorf("life %d: %v, want ErrContradicted", i, err)
+		}
+		gone := max(life.Until, life.Gone)
+		if _, keep := life.Purge(gone); keep {
+			continue // it runs
+		}
+		third := claim
+		third.Attempt = AttemptID{3}
+		next, _ := Next(life, gone, third)
+		if err := says(life, gone); errors.Is(err, ErrContradicted) || next.Overruled != (AttemptID{}) {
+			t.Errorf("life %d, when it may be purged: %v, and after a claim %v is remembered", i, err, next.Overruled)
+		}
+		if err := says(life, gone-1); !errors.Is(err, ErrContradicted) {
+			t.Errorf("life %d, just before: %v", i, err)
+		}
+	}
+}
+
+// TestForgetNeverShortens: what is forgotten is refused for at least as long as
+// it would have been, whatever is asked for.
+func TestForgetNeverShortens(t *testing.T) {
+	row := finished(other, lifeNow.Add(time.Hour), lifeNow.Add(2*time.Hour))
+	row.Label = "the key"
+	for tombstone, want := range map[time.Duration]Instant{0: row.Gone, time.Hour: row.Gone, 3 * time.Hour: lifeNow.Add(3 * time.Hour)} {
+		next, eff := Next(row, lifeNow, Event{Kind: EventSettle, Attempt: mine, Action: ActionForget, Fence: lifeFence, Keep: Retention{Tombstone: tombstone}})
+		if eff.Err != nil || next.State(lifeNow) != Expired || next.Gone != want || next.Answer != nil || next.Label != "" {
+			t.Errorf("a tombstone of %v: %+v, %+v; want it to stand until %d", tombstone, eff, next, want)
+		}
+	}
+}
+
+// TestAuditOfAContradiction: what the attempt said, in words.
+func TestAuditOfAContradiction(t *testing.T) {
+	for state, events := range map[string]map[string]string{
+		"happened, over me": {"compl.≠": "another answer", "release": "nothing happened"},
+		"cannot, over me":   {"complete": "it has completed, and was settled as one that cannot", "step": `its step "s" has happened`},
+	} {
+		for name, says := range events {
+			ev := lifeEvents[name]
+			ev.Attempt = mine
+			_, eff := Next(lifeRows[state], lifeNow, ev)
+			a := eff.Audit
+			if a == nil || a.Action != ActionContradicted || a.Who != "attempt "+mine.String() || a.Fence != lifeFence ||
+				a.Before != a.After || !strings.Contains(a.Why, says) || len(a.Why) > MaxWhy || len(a.Who) > MaxWho {
+				t.Errorf("%s, %s: %+v, want %q", state, name, a, says)
+			}
+		}
+	}
+	long := Event{Kind: EventCheckpoint, Attempt: mine, Step: strings.Repeat("\x01", MaxStepName)}
+	if _, eff := Next(lifeRows["cannot, over me"], lifeNow, long); eff.Audit == nil || len(eff.Audit.Why) > MaxWhy {
+		t.Errorf("the longest step's name: %+v", eff)
 	}
 }

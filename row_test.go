@@ -38,6 +38,14 @@ func TestRecord(t *testing.T) {
 		},
 		{finished(mine, now+5, now+9), Record{State: Done, Answer: []byte("a"), Since: now.Sub(2), RetainLeft: 5 * time.Microsecond}},
 		{finished(mine, now-5, now+9), Record{State: Expired, Since: 5 * time.Microsecond}},
+		{
+			contradicted(held(abandoned(running(mine, Opaque, now-5)))),
+			Record{State: Lost, Reason: ReasonReset, Last: []byte("502"), Request: []byte("q"), Since: 5 * time.Microsecond, HeldLeft: time.Microsecond, Contradicted: true},
+		},
+		{
+			settled(finished(mine, now+5, now+9), mine, other),
+			Record{State: Done, Answer: []byte("a"), Settled: true, Since: now.Sub(2), RetainLeft: 5 * time.Microsecond},
+		},
 	} {
 		if c.want.State != Vacant {
 			c.want.Route, c.want.Attempt, c.want.Fence, c.want.Tries, c.want.Age = "r", mine, lifeFence, 1, now.Sub(1)
@@ -64,6 +72,11 @@ func TestPurge(t *testing.T) {
 		{"done", finished(mine, lifeNow+1, lifeNow+1), lifeNow, true, true},
 		{"expired", finished(mine, lifeNow, lifeNow+1), lifeNow, true, false},
 		{"gone", finished(mine, lifeNow, lifeNow), lifeNow, false, false},
+		{"settled as one that cannot happen", overruled(Row{Until: lifeNow + 1, Attempt: mine}, mine, other), lifeNow, true, false},
+		{"the same, over", overruled(Row{Until: lifeNow, Attempt: mine}, mine, other), lifeNow, false, false},
+		{"cleared", cleared(mine, other, lifeFence), lifeNow + 1<<50, true, false},
+		{"parked", parked(running(mine, Opaque, 0), other), lifeNow + 1<<50, true, false},
+		{"forgotten", forgotten(finished(mine, lifeNow, lifeNow+1), other), lifeNow, true, false},
 		{"no tombstone, in retention", finished(mine, lifeNow+1, lifeNow-1), lifeNow, true, true},
 	} {
 		next, keep := c.row.Purge(c.at)
