@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/umavez/umavez"
-	"github.com/umavez/umavez/store/memstore"
 )
 
 // TestTheNextAttemptAsks: and goes by what the record says then.
@@ -218,10 +217,10 @@ func TestAskingIsBounded(t *testing.T) {
 // asked here; whoever comes after that gets its answer, and no "unknown".
 func TestWhoComesLateIsNotToldAnOldLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mem := memstore.New(memstore.Options{})
-		owner := newEngine(t, mem, umavez.Options{MaxRun: 15 * time.Second})
+		s := newSettlingStore(nil) // one that is not looked at before the flight
+		owner := newEngine(t, s, umavez.Options{MaxRun: 15 * time.Second})
 		defer closeEngine(t, owner)
-		e := newEngine(t, mem, umavez.Options{})
+		e := newEngine(t, s, umavez.Options{})
 		defer closeEngine(t, e)
 		ask := newAsker(nil)
 		ask.took = 20 * time.Second

@@ -173,6 +173,62 @@ func TestReconcilerBacksOff(t *testing.T) {
 	}
 }
 
+// TestAVerdictCountsFromItsQuestion: what was looked for before the quiet time was
+// over may have come by the time the verdict does.
+func TestAVerdictCountsFromItsQuestion(t *testing.T) {
+	for _, asked := range []time.Duration{umavez.DefaultQuiet - time.Second, umavez.DefaultQuiet} {
+		eachSettlingStore(t, func(t *testing.T, s umavez.Store) {
+			e := newEngine(t, s, umavez.Options{})
+			defer closeEngine(t, e)
+			ask := newAsker(func(int, umavez.LostRecord) (umavez.Verdict, error) { return umavez.CannotHappen(), nil })
+			ask.took = 20 * time.Second
+			mustRecover(t, e, umavez.Recovery{Reconciler: &umavez.Reconciler{Ask: ask.ask}})
+			lose(t, e, opaque("k"))
+			passTime(asked)
+			if _, rec, err := e.Claim(t.Context(), opaque("k")); err != nil || rec.State != umavez.Lost {
+				t.Fatalf("Claim: %v, %v", rec.State, err)
+			}
+			passTime(time.Minute)
+			want := umavez.Vacant
+			if asked < umavez.DefaultQuiet {
+				want = umavez.Lost
+			}
+			wantState(t, e, opaque("k"), want)
+		})
+	}
+}
+
+// TestAVerdictIsAboutOneAttempt: the record moves on while it is asked, is lost
+// again, and the verdict is about the attempt before.
+func TestAVerdictIsAboutOneAttempt(t *testing.T) {
+	for _, verdict := range []umavez.Verdict{umavez.Happened([]byte("old")), umavez.CannotHappen().Proven("cancelled")} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSettlingStore(nil)
+			e := newEngine(t, s, umavez.Options{})
+			defer closeEngine(t, e)
+			ask := newAsker(func(int, umavez.LostRecord) (umavez.Verdict, error) { return verdict, nil })
+			ask.took = 20 * time.Second
+			mustRecover(t, e, umavez.Recovery{Reconciler: &umavez.Reconciler{Ask: ask.ask}})
+			old := lose(t, e, opaque("k")).Lease()
+			passTime(time.Minute)
+			if _, _, err := e.Claim(t.Context(), opaque("k")); err != nil {
+				t.Fatal(err)
+			}
+			person := umavez.Settlement{Action: umavez.ActionCannotHappen, Fence: old.Fence, Who: "w", Why: "y"}
+			if err := e.Settle(t.Context(), old.ID, person); err != nil {
+				t.Fatal(err)
+			}
+			other := newEngine(t, s, umavez.Options{})
+			defer closeEngine(t, other)
+			lose(t, other, opaque("k"))
+			passTime(time.Minute)
+			if rec := wantState(t, e, opaque("k"), umavez.Lost); rec.Fence == old.Fence {
+				t.Error("the record has not moved")
+			}
+		})
+	}
+}
+
 // TestOneProcessAsks: two engines on one store, both working and both claiming.
 func TestOneProcessAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -42,6 +42,9 @@ func (w *world) drawRecovery(rare func(float64) float64) {
 		after: seconds(60), every: seconds(60), takes: seconds(30), pace: 20 * seconds(20),
 		completeAfter: seconds(20), people: w.rng.IntN(3), attempts: 1 + w.rng.IntN(4),
 	}
+	if w.rng.IntN(4) == 0 { // first asked when the quiet time is nearly over
+		w.rates.after = umavez.DefaultQuiet - seconds(60)
+	}
 	w.rates.completeUntil = w.rates.completeAfter + seconds(180)
 	w.rates.abandon = rare(.8)
 }
@@ -78,8 +81,11 @@ func (w *world) send(key, attempt string) {
 		return
 	}
 	held := w.draw(gatewayHolds)
-	if w.chance(.5) {
+	switch w.pick(3) {
+	case 0:
 		held = w.draw(time.Minute)
+	case 1:
+		held = gatewayHolds - w.draw(time.Minute)
 	}
 	go func() {
 		time.Sleep(held)
@@ -165,6 +171,9 @@ func (w *world) finish(ctx context.Context, p *process, l umavez.LostRecord) err
 	key := string(l.Request)
 	op := w.operation(key)
 	op.Fingerprint = l.Fingerprint
+	if w.chance(.5) {
+		time.Sleep(w.draw(w.rates.takes)) // who finishes it must be found first
+	}
 	saved := w.saved(key)
 	a, rec, err := p.eng.Resume(ctx, op, l.Fence)
 	if a == nil {

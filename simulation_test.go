@@ -61,7 +61,8 @@ func TestSimulation(t *testing.T) {
 	for _, what := range []string{
 		"asked", "found", "cancelled", "settled by a person", "completed", "arrived late", "stopped in time",
 		"settled: happened", "settled: cannot-happen", "settled: park",
-		"effects", "replayed", "shared", "lost", "unavailable", "reused", "killed", "taken over", "unsaved", "in progress"} {
+		"effects", "replayed", "shared", "lost", "unavailable", "reused", "killed", "taken over", "unsaved", "in progress",
+	} {
 		if total.counts[what] == 0 && seeds >= 1000 {
 			t.Errorf("in %d worlds there was never one %q: the simulation has gone blind", seeds, what)
 		}
