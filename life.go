@@ -16,6 +16,9 @@ import (
 //	     │ settle: it cannot   └──────── lost ───────────────┘
 //	     └── happen any more ──────────
 //
+// What cannot happen any more but holds kept steps stays lost, and so does what
+// is parked. What is forgotten goes from done to expired.
+//
 // lifesettle.go is the part of it for those outside an operation.
 //
 // memstore and sqlitestore run it as it stands. Every other store is held
