@@ -111,11 +111,11 @@ func (r *Ring) Rotating() bool { return len(r.keys) > 1 }
 func (r *Ring) AllowsPlain() bool { return r.plain }
 
 // String names the keys by their ids.
-func (r *Ring) String() string { return fmt.Sprintf("key ring %q", r.IDs()) }
+func (r Ring) String() string { return fmt.Sprintf("key ring %q", r.IDs()) }
 
 // Format prints what String returns, whatever the verb: %v of a struct would go
-// into the keys.
-func (r *Ring) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
+// into the keys. It has no pointer receiver, so that it holds for copies, too.
+func (r Ring) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.String()) }
 
 // Seal seals a text with the first key. data is authenticated with it and must
 // be the same when it is opened. The same text with the same data gives the same

@@ -2,6 +2,7 @@ package keyring_test
 
 import (
 	"bytes"
+	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -226,15 +227,21 @@ func TestPrintingShowsNoKey(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
 		fmt.Fprintf(&out, verb+"\n", r)
 		fmt.Fprintf(&out, verb+"\n", options.Sealer)
+		fmt.Fprintf(&out, verb+"\n", options.Value)
+		fmt.Fprintf(&out, verb+"\n", options)
 	}
 	fmt.Fprintf(&out, "%+v\n", options.Sealer)
 	level := &slog.HandlerOptions{Level: slog.LevelDebug}
 	slog.New(slog.NewTextHandler(&out, level)).Debug("ring", "r", r, "o", options.Sealer)
 	slog.New(slog.NewJSONHandler(&out, level)).Debug("ring", "r", r, "o", options)
 	for _, id := range []string{"a", "b"} {
-		for _, shown := range shapes(secretOf(id)) {
+		made, err := hkdf.Extract(sha256.New, secretOf(id), []byte("umavez keyring 1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, shown := range append(shapes(secretOf(id)), shapes(made)...) {
 			if strings.Contains(out.String(), shown) {
-				t.Errorf("printing shows a key: %s", out.String())
+				t.Errorf("printing shows a key, or what is made of it: %s", out.String())
 			}
 		}
 	}
