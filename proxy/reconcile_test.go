@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -252,67 +253,76 @@ func TestReconcilerInTheBackground(t *testing.T) {
 	wantPaid(t, s.pay(`"a,b"`, `{"valor":100}`), "g-1", true)
 }
 
+// badGateway answers, or does not, and this is what the operator is told of it.
+// Empty: it was an answer, without a verdict.
+type badGateway struct {
+	answers http.HandlerFunc
+	want    string
+}
+
+func say(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}
+}
+
+const nothing = `{"data":[]}`
+
+var badGateways = map[string]badGateway{
+	"redirects for ever": {func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.RequestURI(), http.StatusTemporaryRedirect)
+	}, "redirected too often"},
+	"redirects to nowhere": {say(http.StatusFound, nothing), "status 302 does not say"},
+	"hangs":                {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
+	"hangs in the middle": {func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"data":[`)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}, "broke off"},
+	"floods": {func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"data":[`)
+		for {
+			if _, err := io.WriteString(w, strings.Repeat(" ", 4<<10)); err != nil {
+				return
+			}
+		}
+	}, "longer than 2000 bytes"},
+	"floods within JSON": {say(200, nothing+strings.Repeat(" ", 2000)), "longer than 2000 bytes"},
+	"breaks off": {func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		io.WriteString(w, nothing)
+	}, "broke off"},
+	"dies":               {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "not answered"},
+	"garbage":            {say(200, "<html>"), "no JSON document"},
+	"nothing at all":     {say(200, ""), "no JSON document"},
+	"two documents":      {say(200, nothing+nothing), "no JSON document"},
+	"two members":        {say(200, `{"data":[],"data":[{"reference":"k1"}]}`), `two members "data"`},
+	"500":                {say(500, nothing), "status 500 does not say"},
+	"503":                {say(503, nothing), "status 503 does not say"},
+	"401":                {say(401, nothing), "status 401 does not say"},
+	"403":                {say(403, nothing), "status 403 does not say"},
+	"429":                {say(429, nothing), "status 429 does not say"},
+	"another's charge":   {say(200, `{"data":[{"reference":"k2","id":"x"}]}`), ""},
+	"a number for a key": {say(200, `{"data":[{"reference":1,"id":"x"}]}`), ""},
+	"404":                {say(404, nothing), ""},
+	"no id":              {say(200, `{"data":[{"reference":"k1"}]}`), "the answer cannot be made: {{response \"/data/0/id\"}}: there is no such value"},
+}
+
 // TestBadGateways: whatever a gateway does but answer, the outcome stays unknown,
 // nothing is run, and the operator is told why.
 func TestBadGateways(t *testing.T) {
 	var strayed atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		strayed.Add(1)
-		io.WriteString(w, `{"data":[]}`)
+		io.WriteString(w, nothing)
 	}))
 	defer elsewhere.Close()
-	say := func(status int, body string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(status)
-			io.WriteString(w, body)
-		}
-	}
-	const nothing = `{"data":[]}`
-	for name, c := range map[string]struct {
-		answers http.HandlerFunc
-		want    string // of the error; empty: an answer without a verdict
-	}{
-		"redirects elsewhere": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, elsewhere.URL+"/charges?reference=k1", http.StatusFound)
-		}, "redirected to another origin"},
-		"redirects for ever": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, r.URL.RequestURI(), http.StatusTemporaryRedirect)
-		}, "redirected too often"},
-		"redirects to nowhere": {say(http.StatusFound, nothing), "status 302 does not say"},
-		"hangs":                {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
-		"hangs in the middle": {func(w http.ResponseWriter, r *http.Request) {
-			io.WriteString(w, `{"data":[`)
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
-		}, "broke off"},
-		"floods": {func(w http.ResponseWriter, _ *http.Request) {
-			io.WriteString(w, `{"data":[`)
-			for {
-				if _, err := io.WriteString(w, strings.Repeat(" ", 4<<10)); err != nil {
-					return
-				}
-			}
-		}, "longer than 2000 bytes"},
-		"floods within JSON": {say(200, nothing+strings.Repeat(" ", 2000)), "longer than 2000 bytes"},
-		"breaks off": {func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Length", "100")
-			io.WriteString(w, nothing)
-		}, "broke off"},
-		"dies":               {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "not answered"},
-		"garbage":            {say(200, "<html>"), "no JSON document"},
-		"nothing at all":     {say(200, ""), "no JSON document"},
-		"two documents":      {say(200, nothing+nothing), "no JSON document"},
-		"two members":        {say(200, `{"data":[],"data":[{"reference":"k1"}]}`), `two members "data"`},
-		"500":                {say(500, nothing), "status 500 does not say"},
-		"503":                {say(503, nothing), "status 503 does not say"},
-		"401":                {say(401, nothing), "status 401 does not say"},
-		"403":                {say(403, nothing), "status 403 does not say"},
-		"429":                {say(429, nothing), "status 429 does not say"},
-		"another's charge":   {say(200, `{"data":[{"reference":"k2","id":"x"}]}`), ""},
-		"a number for a key": {say(200, `{"data":[{"reference":1,"id":"x"}]}`), ""},
-		"404":                {say(404, nothing), ""},
-		"no id":              {say(200, `{"data":[{"reference":"k1"}]}`), "the answer cannot be made: {{response \"/data/0/id\"}}: there is no such value"},
-	} {
+	all := maps.Clone(badGateways)
+	all["redirects elsewhere"] = badGateway{func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL+"/charges?reference=k1", http.StatusFound)
+	}, "redirected to another origin"}
+	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
 			g, store, told := newGateway(t), newTimed(), new(askings)
 			api := newShop(t, g)

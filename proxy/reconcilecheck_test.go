@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,129 +29,150 @@ func asksByKey(change ...func(*Reconcile)) *Reconcile {
 	return r
 }
 
+// spoiled is a Reconcile that is wrong in one way, and what is said of it.
+type spoiled struct {
+	change func(*Reconcile)
+	want   string
+}
+
+// The ways to spoil one.
+func askedAt(text string) func(*Reconcile) { return func(r *Reconcile) { r.Ask.URL = text } }
+
+func askedWith(name, text string) func(*Reconcile) {
+	return func(r *Reconcile) { r.Ask.Header = map[string]string{name: text} }
+}
+
+func askedBody(media, text string) func(*Reconcile) {
+	return func(r *Reconcile) { r.Ask.Body, r.Ask.Header = text, map[string]string{"Content-Type": media} }
+}
+
+func firstStatus(text string) func(*Reconcile) {
+	return func(r *Reconcile) { r.Rules[0].Status = []string{text} }
+}
+
+func lastWhen(c Condition) func(*Reconcile) {
+	return func(r *Reconcile) { r.Rules[1].When = []Condition{c} }
+}
+
+func firstAnswer(a Answer) func(*Reconcile) { return func(r *Reconcile) { r.Rules[0].Answer = &a } }
+
+const jsonMedia = "application/json"
+
+var wrongQuestions = []spoiled{
+	// The origin never comes from data, and no value names a part of anything.
+	{askedAt(``), "ask.url: it must begin with http"},
+	{askedAt(`/charges`), "ask.url: it must begin with http"},
+	{askedAt(`ftp://gw/`), "ask.url: it must begin with http"},
+	{askedAt(`{{.Key}}://gw.example/`), "ask.url: it must begin with http"},
+	{askedAt(`http{{.Key}}://gw.example/`), "ask.url: it must begin with http"},
+	{askedAt(`{{field "/url"}}`), "ask.url: it must begin with http"},
+	{askedAt(`https://{{.Key}}/`), "ask.url: its host must be written out"},
+	{askedAt(`https://{{.Key}}.gw.example/`), "ask.url: its host must be written out"},
+	{askedAt(`https://gw.example{{.Key}}`), "ask.url: its host must be written out"},
+	{askedAt(`https://gw.example:{{.Key}}/`), "ask.url: its host must be written out"},
+	{askedAt(`https://{{.Key}}@gw.example/`), "ask.url: its host must be written out"},
+	{askedAt(`https://user:secret@gw.example/`), "ask.url: it must name a host, without a user"},
+	{askedAt(`https:///x`), "ask.url: it must name a host"},
+	{askedAt(`https://gw.example:port/`), "ask.url: it is no URL"},
+	{askedAt(`https://gw.example/#{{.Key}}`), "ask.url: a fragment is not sent"},
+	{askedAt(`https://gw.example/a b`), `ask.url: " " cannot stand in a URL`},
+	{askedAt(`https://gw.example/%zz`), "ask.url: it is no URL"},
+	{askedAt(`https://gw.example/../x`), `ask.url: the path segment ".." means another path`},
+	{askedAt(`https://gw.example/?{{.Key}}=1`), "ask.url: {{.Key}}: in a query a value stands after NAME="},
+	{askedAt(`https://gw.example/?{{.Key}}`), "ask.url: {{.Key}}: in a query a value stands after NAME="},
+	{askedAt(`https://gw.example/?a=1&b{{.Key}}=1`), "ask.url: {{.Key}}: in a query a value stands after NAME="},
+	// Values, and nothing else.
+	{askedAt(`https://gw.example/{{if .Key}}a{{end}}`), "only values can stand in {{ }}"},
+	{askedAt(`https://gw.example/{{range .Key}}a{{end}}`), "only values can stand in {{ }}"},
+	{askedAt(`https://gw.example/{{define "x"}}{{end}}`), "only values can stand in {{ }}"},
+	{askedAt(`https://gw.example/{{.Key | printf "%s"}}`), `ask.url: 1: function "printf" not defined`},
+	{askedAt(`https://gw.example/{{.Key | derivedKey}}`), "only values can stand in {{ }}"},
+	{askedAt(`https://gw.example/{{$x := .Key}}`), "only values can stand in {{ }}"},
+	{askedAt(`https://gw.example/{{.Nothing}}`), "only values can stand in {{ }}"},
+	{askedAt(`https://gw.example/{{.Key.Name}}`), "only values can stand in {{ }}"},
+	{askedAt(`https://gw.example/{{"text"}}`), "only values can stand in {{ }}"},
+	{askedAt(`https://gw.example/{{derivedKey .Key}}`), "derivedKey needs a text in quotes"},
+	{askedAt(`https://gw.example/{{derivedKey ""}}`), "derivedKey needs a text in quotes"},
+	{askedAt(`https://gw.example/{{field "id"}}`), `"id" is no JSON pointer`},
+	{askedAt(`https://gw.example/{{`), "ask.url: 1: "},
+	{askedAt(`https://gw.example/{{response "/id"}}`), "ask.url: {{response \"/id\"}}: there is no answer yet"},
+	{askedAt(`https://gw.example/{{env "TOKEN"}}`), "ask.url: {{env \"TOKEN\"}}: a secret belongs into a header"},
+	{askedWith("Authorization", `{{env "NOPE"}}`), `ask.headers: Authorization: {{env "NOPE"}}: there is no such variable`},
+	{askedWith("X A", "b"), `ask.headers: "X A" cannot be set`},
+	{askedWith("host", "b"), `ask.headers: "host" cannot be set`},
+	{askedWith("Content-Length", "1"), `ask.headers: "Content-Length" cannot be set`},
+	{askedWith("Transfer-Encoding", "chunked"), `ask.headers: "Transfer-Encoding" cannot be set`},
+	{askedWith("X-A", "a\r\nX-B: c"), "ask.headers: X-A: it holds what cannot stand in a header"},
+	{askedWith("X-A", " a"), "ask.headers: X-A: it holds what cannot stand in a header"},
+	{askedBody(jsonMedia, `{"a": {{.Key}}`), "ask.body: with its values filled in it is no JSON"},
+	{askedBody(jsonMedia, `{ {{.Key}}: 1}`), "ask.body: with its values filled in it is no JSON"},
+	{askedBody(jsonMedia, `{"{{.Key}}": 1}`), "ask.body: no value may name a member"},
+	{askedBody(jsonMedia, `[{"a":{"x{{.Key}}": 1}}]`), "ask.body: no value may name a member"},
+	{askedBody(jsonMedia, `{"a": 1{{.Key}} }`), "ask.body: with its values filled in it is no JSON"},
+	{askedBody(jsonMedia, `{"a": "\{{.Key}}"}`), "ask.body: {{.Key}}: a backslash stands before it"},
+	{askedBody("application/x-www-form-urlencoded", `{{.Key}}`), "ask.body: {{.Key}}: in a query a value stands after NAME="},
+	{askedBody("application/xml", `<a>{{.Key}}</a>`), "ask.body: it is not known how a value is spelled in application/xml"},
+	{askedBody("xml", `a`), `ask.body: its Content-Type "xml" is no media type`},
+	{askedBody(`{{.Key}}`, `a`), "ask.headers: no value may stand in Content-Type"},
+	{func(r *Reconcile) { r.Ask.Method, r.Ask.Body = "GET", "{}" }, "ask.body: GET has none"},
+	{func(r *Reconcile) { r.Ask.Method = "get" }, `ask.method: "get" is none to ask by`},
+	{func(r *Reconcile) { r.Ask.Method = "CONNECT" }, `ask.method: "CONNECT" is none to ask by`},
+}
+
+var wrongRules = []spoiled{
+	{func(r *Reconcile) { r.Rules = nil }, "rules: without one, every outcome stays unknown"},
+	{func(r *Reconcile) { r.Rules[1].Status, r.Rules[1].When = nil, nil }, "rules[1]: it fits every answer"},
+	{firstStatus("500"), `rules[0].status[0]: "500" must be a status`},
+	{firstStatus("4xx-5xx"), `rules[0].status[0]: "4xx-5xx" must be a status`},
+	{firstStatus("400-500"), `rules[0].status[0]: "400-500" must be a status`},
+	{firstStatus("499-400"), `rules[0].status[0]: "499-400" must be a status`},
+	{firstStatus("1xx"), `rules[0].status[0]: "1xx" must be a status`},
+	{firstStatus("ok"), `rules[0].status[0]: "ok" must be a status`},
+	{firstStatus("302"), `rules[0].status[0]: "302": a redirect`},
+	{firstStatus("401"), `rules[0].status[0]: "401" speaks of the question`},
+	{firstStatus("429"), `rules[0].status[0]: "429" speaks of the question`},
+	{lastWhen(Condition{At: "data", Exists: true}), `rules[1].when[0].at: "data" is no JSON pointer`},
+	{lastWhen(Condition{At: "/data"}), "rules[1].when[0]: a condition says exactly one of"},
+	{lastWhen(Condition{At: "/data", Exists: true, Absent: true}), "rules[1].when[0]: a condition says exactly one of"},
+	{lastWhen(Condition{At: "/data", Exists: true, OneOf: []any{1}}), "rules[1].when[0]: a condition says exactly one of"},
+	{lastWhen(Condition{At: "/data", OneOf: []any{"a", []int{1}}}), "rules[1].when[0].one-of[1]: [1] is neither"},
+	{lastWhen(Condition{At: "/data", OneOf: []any{"{{.Nix}}"}}), "rules[1].when[0].one-of[0]: {{.Nix}}: only values"},
+	{lastWhen(Condition{At: "/data", OneOf: []any{`{{response "/x"}}`}}), "rules[1].when[0].one-of[0]: {{response \"/x\"}}: cannot be compared with"},
+	{func(r *Reconcile) { r.Rules[0].Verdict = "done" }, `rules[0].verdict: "done" must be happened, cannot-happen or unknown`},
+	{func(r *Reconcile) { r.Rules[0].Answer = nil }, "rules[0].answer: it is missing"},
+	{func(r *Reconcile) { r.Rules[1].Answer = &Answer{Status: 201} }, "rules[1].answer: goes with happened alone"},
+	{func(r *Reconcile) { r.Rules[0].Proven = "x" }, "rules[0].proven: goes with cannot-happen alone"},
+	{func(r *Reconcile) { r.Rules[1].Proven = "two\nlines" }, "rules[1].proven: must be one line"},
+	{func(r *Reconcile) { r.Rules[1].Proven = strings.Repeat("x", maxProven+1) }, "rules[1].proven: must be one line of at most"},
+}
+
+var wrongAnswers = []spoiled{
+	{firstAnswer(Answer{}), "rules[0].answer.status: 0 is not the answer"},
+	{firstAnswer(Answer{Status: 500}), "rules[0].answer.status: 500 is not the answer"},
+	{firstAnswer(Answer{Status: 429}), "rules[0].answer.status: 429 is not the answer"},
+	{firstAnswer(Answer{Status: 206}), "rules[0].answer.status: 206 is not the answer"},
+	{firstAnswer(Answer{Status: 204, Body: "{}"}), "rules[0].answer.body: an answer with status 204 has none"},
+	{firstAnswer(Answer{Status: 204, ResponseBody: true}), "rules[0].answer.body: an answer with status 204 has none"},
+	{firstAnswer(Answer{Status: 201, Body: "{}", ResponseBody: true}), "rules[0].answer.body: it is either"},
+	{firstAnswer(Answer{Status: 201, Body: `{"token": {{env "TOKEN"}}}`}), "rules[0].answer.body: {{env \"TOKEN\"}}: a secret"},
+	{firstAnswer(Answer{Status: 201, Header: map[string]string{"Idempotent-Replayed": "true"}}), `rules[0].answer.headers: "Idempotent-Replayed" cannot be set`},
+	{firstAnswer(Answer{Status: 201, Header: map[string]string{"Location": `{{response "/url"}}`}}), "rules[0].answer.headers: Location: it must begin with http"},
+	{firstAnswer(Answer{Status: 201, Header: map[string]string{"Location": `//{{response "/url"}}`}}), "rules[0].answer.headers: Location: it must begin with http"},
+	// The cancellation.
+	{func(r *Reconcile) { r.Cancel = &Inquiry{} }, "cancel.ask.url: it must begin with http"},
+	{func(r *Reconcile) {
+		r.Cancel = &Inquiry{
+			Ask:   Question{Method: "DELETE", URL: `https://gw.example/keys/{{.Key}}`},
+			Rules: []Rule{{Status: []string{"200"}, Verdict: VerdictCannotHappen}},
+		}
+	}, "cancel.rules[0].proven: is missing"},
+	{func(r *Reconcile) { r.Timeout = -1 }, "timeout: is negative"},
+	{func(r *Reconcile) { r.MaxResponse = -1 }, "max-response: is negative"},
+}
+
 // TestWhatCannotBeRightIsRefused: at wiring, with its place.
 func TestWhatCannotBeRightIsRefused(t *testing.T) {
-	url := func(text string) func(*Reconcile) { return func(r *Reconcile) { r.Ask.URL = text } }
-	header := func(name, text string) func(*Reconcile) {
-		return func(r *Reconcile) { r.Ask.Header = map[string]string{name: text} }
-	}
-	body := func(media, text string) func(*Reconcile) {
-		return func(r *Reconcile) { r.Ask.Body, r.Ask.Header = text, map[string]string{"Content-Type": media} }
-	}
-	status := func(text string) func(*Reconcile) { return func(r *Reconcile) { r.Rules[0].Status = []string{text} } }
-	when := func(c Condition) func(*Reconcile) { return func(r *Reconcile) { r.Rules[1].When = []Condition{c} } }
-	answer := func(a Answer) func(*Reconcile) { return func(r *Reconcile) { r.Rules[0].Answer = &a } }
-	const json = "application/json"
-	for _, c := range []struct {
-		change func(*Reconcile)
-		want   string
-	}{
-		// The origin never comes from data, and no value names a part of anything.
-		{url(``), "ask.url: it must begin with http"},
-		{url(`/charges`), "ask.url: it must begin with http"},
-		{url(`ftp://gw/`), "ask.url: it must begin with http"},
-		{url(`{{.Key}}://gw.example/`), "ask.url: it must begin with http"},
-		{url(`http{{.Key}}://gw.example/`), "ask.url: it must begin with http"},
-		{url(`{{field "/url"}}`), "ask.url: it must begin with http"},
-		{url(`https://{{.Key}}/`), "ask.url: its host must be written out"},
-		{url(`https://{{.Key}}.gw.example/`), "ask.url: its host must be written out"},
-		{url(`https://gw.example{{.Key}}`), "ask.url: its host must be written out"},
-		{url(`https://gw.example:{{.Key}}/`), "ask.url: its host must be written out"},
-		{url(`https://{{.Key}}@gw.example/`), "ask.url: its host must be written out"},
-		{url(`https://user:secret@gw.example/`), "ask.url: it must name a host, without a user"},
-		{url(`https:///x`), "ask.url: it must name a host"},
-		{url(`https://gw.example:port/`), "ask.url: it is no URL"},
-		{url(`https://gw.example/#{{.Key}}`), "ask.url: a fragment is not sent"},
-		{url(`https://gw.example/a b`), `ask.url: " " cannot stand in a URL`},
-		{url(`https://gw.example/%zz`), "ask.url: it is no URL"},
-		{url(`https://gw.example/../x`), `ask.url: the path segment ".." means another path`},
-		{url(`https://gw.example/?{{.Key}}=1`), "ask.url: {{.Key}}: in a query a value stands after NAME="},
-		{url(`https://gw.example/?{{.Key}}`), "ask.url: {{.Key}}: in a query a value stands after NAME="},
-		{url(`https://gw.example/?a=1&b{{.Key}}=1`), "ask.url: {{.Key}}: in a query a value stands after NAME="},
-		// Values, and nothing else.
-		{url(`https://gw.example/{{if .Key}}a{{end}}`), "only values can stand in {{ }}"},
-		{url(`https://gw.example/{{range .Key}}a{{end}}`), "only values can stand in {{ }}"},
-		{url(`https://gw.example/{{define "x"}}{{end}}`), "only values can stand in {{ }}"},
-		{url(`https://gw.example/{{.Key | printf "%s"}}`), `ask.url: 1: function "printf" not defined`},
-		{url(`https://gw.example/{{.Key | derivedKey}}`), "only values can stand in {{ }}"},
-		{url(`https://gw.example/{{$x := .Key}}`), "only values can stand in {{ }}"},
-		{url(`https://gw.example/{{.Nothing}}`), "only values can stand in {{ }}"},
-		{url(`https://gw.example/{{.Key.Name}}`), "only values can stand in {{ }}"},
-		{url(`https://gw.example/{{"text"}}`), "only values can stand in {{ }}"},
-		{url(`https://gw.example/{{derivedKey .Key}}`), "derivedKey needs a text in quotes"},
-		{url(`https://gw.example/{{derivedKey ""}}`), "derivedKey needs a text in quotes"},
-		{url(`https://gw.example/{{field "id"}}`), `"id" is no JSON pointer`},
-		{url(`https://gw.example/{{`), "ask.url: 1: "},
-		{url(`https://gw.example/{{response "/id"}}`), "ask.url: {{response \"/id\"}}: there is no answer yet"},
-		{url(`https://gw.example/{{env "TOKEN"}}`), "ask.url: {{env \"TOKEN\"}}: a secret belongs into a header"},
-		{header("Authorization", `{{env "NOPE"}}`), `ask.headers: Authorization: {{env "NOPE"}}: there is no such variable`},
-		{header("X A", "b"), `ask.headers: "X A" cannot be set`},
-		{header("host", "b"), `ask.headers: "host" cannot be set`},
-		{header("Content-Length", "1"), `ask.headers: "Content-Length" cannot be set`},
-		{header("Transfer-Encoding", "chunked"), `ask.headers: "Transfer-Encoding" cannot be set`},
-		{header("X-A", "a\r\nX-B: c"), "ask.headers: X-A: it holds what cannot stand in a header"},
-		{header("X-A", " a"), "ask.headers: X-A: it holds what cannot stand in a header"},
-		{body(json, `{"a": {{.Key}}`), "ask.body: with its values filled in it is no JSON"},
-		{body(json, `{ {{.Key}}: 1}`), "ask.body: with its values filled in it is no JSON"},
-		{body(json, `{"{{.Key}}": 1}`), "ask.body: no value may name a member"},
-		{body(json, `[{"a":{"x{{.Key}}": 1}}]`), "ask.body: no value may name a member"},
-		{body(json, `{"a": 1{{.Key}} }`), "ask.body: with its values filled in it is no JSON"},
-		{body(json, `{"a": "\{{.Key}}"}`), "ask.body: {{.Key}}: a backslash stands before it"},
-		{body("application/x-www-form-urlencoded", `{{.Key}}`), "ask.body: {{.Key}}: in a query a value stands after NAME="},
-		{body("application/xml", `<a>{{.Key}}</a>`), "ask.body: it is not known how a value is spelled in application/xml"},
-		{body("xml", `a`), `ask.body: its Content-Type "xml" is no media type`},
-		{body(`{{.Key}}`, `a`), "ask.headers: no value may stand in Content-Type"},
-		{func(r *Reconcile) { r.Ask.Method, r.Ask.Body = "GET", "{}" }, "ask.body: GET has none"},
-		{func(r *Reconcile) { r.Ask.Method = "get" }, `ask.method: "get" is none to ask by`},
-		{func(r *Reconcile) { r.Ask.Method = "CONNECT" }, `ask.method: "CONNECT" is none to ask by`},
-		// Rules.
-		{func(r *Reconcile) { r.Rules = nil }, "rules: without one, every outcome stays unknown"},
-		{func(r *Reconcile) { r.Rules[1].Status, r.Rules[1].When = nil, nil }, "rules[1]: it fits every answer"},
-		{status("500"), `rules[0].status[0]: "500" must be a status`},
-		{status("4xx-5xx"), `rules[0].status[0]: "4xx-5xx" must be a status`},
-		{status("400-500"), `rules[0].status[0]: "400-500" must be a status`},
-		{status("499-400"), `rules[0].status[0]: "499-400" must be a status`},
-		{status("1xx"), `rules[0].status[0]: "1xx" must be a status`},
-		{status("ok"), `rules[0].status[0]: "ok" must be a status`},
-		{status("302"), `rules[0].status[0]: "302": a redirect`},
-		{status("401"), `rules[0].status[0]: "401" speaks of the question`},
-		{status("429"), `rules[0].status[0]: "429" speaks of the question`},
-		{when(Condition{At: "data", Exists: true}), `rules[1].when[0].at: "data" is no JSON pointer`},
-		{when(Condition{At: "/data"}), "rules[1].when[0]: a condition says exactly one of"},
-		{when(Condition{At: "/data", Exists: true, Absent: true}), "rules[1].when[0]: a condition says exactly one of"},
-		{when(Condition{At: "/data", Exists: true, OneOf: []any{1}}), "rules[1].when[0]: a condition says exactly one of"},
-		{when(Condition{At: "/data", OneOf: []any{"a", []int{1}}}), "rules[1].when[0].one-of[1]: [1] is neither"},
-		{when(Condition{At: "/data", OneOf: []any{"{{.Nix}}"}}), "rules[1].when[0].one-of[0]: {{.Nix}}: only values"},
-		{when(Condition{At: "/data", OneOf: []any{`{{response "/x"}}`}}), "rules[1].when[0].one-of[0]: {{response \"/x\"}}: cannot be compared with"},
-		{func(r *Reconcile) { r.Rules[0].Verdict = "done" }, `rules[0].verdict: "done" must be happened, cannot-happen or unknown`},
-		{func(r *Reconcile) { r.Rules[0].Answer = nil }, "rules[0].answer: it is missing"},
-		{func(r *Reconcile) { r.Rules[1].Answer = &Answer{Status: 201} }, "rules[1].answer: goes with happened alone"},
-		{func(r *Reconcile) { r.Rules[0].Proven = "x" }, "rules[0].proven: goes with cannot-happen alone"},
-		{func(r *Reconcile) { r.Rules[1].Proven = "two\nlines" }, "rules[1].proven: must be one line"},
-		{func(r *Reconcile) { r.Rules[1].Proven = strings.Repeat("x", maxProven+1) }, "rules[1].proven: must be one line of at most"},
-		// Answers.
-		{answer(Answer{}), "rules[0].answer.status: 0 is not the answer"},
-		{answer(Answer{Status: 500}), "rules[0].answer.status: 500 is not the answer"},
-		{answer(Answer{Status: 429}), "rules[0].answer.status: 429 is not the answer"},
-		{answer(Answer{Status: 206}), "rules[0].answer.status: 206 is not the answer"},
-		{answer(Answer{Status: 204, Body: "{}"}), "rules[0].answer.body: an answer with status 204 has none"},
-		{answer(Answer{Status: 204, ResponseBody: true}), "rules[0].answer.body: an answer with status 204 has none"},
-		{answer(Answer{Status: 201, Body: "{}", ResponseBody: true}), "rules[0].answer.body: it is either"},
-		{answer(Answer{Status: 201, Body: `{"token": {{env "TOKEN"}}}`}), "rules[0].answer.body: {{env \"TOKEN\"}}: a secret"},
-		{answer(Answer{Status: 201, Header: map[string]string{"Idempotent-Replayed": "true"}}), `rules[0].answer.headers: "Idempotent-Replayed" cannot be set`},
-		{answer(Answer{Status: 201, Header: map[string]string{"Location": `{{response "/url"}}`}}), "rules[0].answer.headers: Location: it must begin with http"},
-		{answer(Answer{Status: 201, Header: map[string]string{"Location": `//{{response "/url"}}`}}), "rules[0].answer.headers: Location: it must begin with http"},
-		// The cancellation.
-		{func(r *Reconcile) { r.Cancel = &Inquiry{} }, "cancel.ask.url: it must begin with http"},
-		{func(r *Reconcile) {
-			r.Cancel = &Inquiry{
-				Ask:   Question{Method: "DELETE", URL: `https://gw.example/keys/{{.Key}}`},
-				Rules: []Rule{{Status: []string{"200"}, Verdict: VerdictCannotHappen}},
-			}
-		}, "cancel.rules[0].proven: is missing"},
-		{func(r *Reconcile) { r.Timeout = -1 }, "timeout: is negative"},
-		{func(r *Reconcile) { r.MaxResponse = -1 }, "max-response: is negative"},
-	} {
+	for _, c := range slices.Concat(wrongQuestions, wrongRules, wrongAnswers) {
 		r := asksByKey(c.change)
 		r.Env = testChecker().env
 		_, _, err := r.reconciler(&umavezhttp.Route{KeepRequest: true})
@@ -225,6 +247,27 @@ func TestTwoRoutesOfOneName(t *testing.T) {
 		})
 		if err == nil || !strings.Contains(err.Error(), `the route "POST /pay2": `) || !strings.Contains(err.Error(), "has a "+what+" already") {
 			t.Errorf("New says %v, want that there is a %s", err, what)
+		}
+	}
+}
+
+// TestBareAnswer: on a route that keeps no bodies none is made, either.
+func TestBareAnswer(t *testing.T) {
+	c := testChecker()
+	c.bare = true
+	for _, a := range []Answer{
+		{Status: 201, ResponseBody: true, Header: map[string]string{"Location": "/x"}},
+		{Status: 201, Body: `{"id":{{response "/order/id"}}}`, Header: map[string]string{"Location": "/x"}},
+	} {
+		form, err := c.answer(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := of(t, "k", "v")
+		from.response = from.kept.body
+		got, err := form.fill(from, nil)
+		if err != nil || got.Kept != umavezhttp.KeptWithoutBody || len(got.Body) > 0 || got.Header.Get("Location") != "/x" {
+			t.Errorf("made %+v (%v)", got, err)
 		}
 	}
 }
