@@ -35,6 +35,8 @@ func TestSchemaDriftIsRefused(t *testing.T) {
 		{"another column", "ALTER TABLE umavez_record ADD COLUMN note TEXT", "a column that is not ours: note TEXT"},
 		{"missing index", "DROP INDEX umavez_record_due", "index umavez_record_due is missing"},
 		{"missing table", "DROP TABLE umavez_namespace", "table umavez_namespace is missing"},
+		{"missing audit trail", "DROP TABLE umavez_audit", "table umavez_audit is missing"},
+		{"a trigger on the audit trail", "CREATE TRIGGER eraser AFTER INSERT ON umavez_audit BEGIN DELETE FROM umavez_audit; END", "trigger eraser"},
 		{"an index that folds keys", "CREATE UNIQUE INDEX folded ON umavez_record (lower(id))", "folded"},
 		{
 			"a trigger", "CREATE TRIGGER eraser AFTER UPDATE ON umavez_record BEGIN DELETE FROM umavez_record; END",

@@ -42,6 +42,14 @@ func TestMaxUnsettled(t *testing.T) {
 	if _, failure := errors.AsType[*umavez.StoreError](err); failure {
 		t.Errorf("that is an answer, not a failure: %v", err)
 	}
+	// A key that is refused is shown as it is.
+	other := claim(t, s, "released", request())
+	if err := s.Release(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if rec, _, err := s.Claim(t.Context(), other.ID, bounded(1, 10)); err == nil || rec.Fence != other.Fence {
+		t.Errorf("the claim of a released key: %v, fence %v, want the %v that it had", err, rec.Fence, other.Fence)
+	}
 	// Another scope, one without a bound, and nobody's are none of its business.
 	wantClaim(t, s, "other scope", bounded(2, 10), nil)
 	wantClaim(t, s, "nobody's", request(), nil)
