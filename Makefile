@@ -2,10 +2,10 @@
 # without make can do the same: script/test.sh, script/demo.sh and so on.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test lint fmt tidy fuzz bench clean
+.PHONY: help setup build run test lint fmt tidy fuzz dictionary bench clean
 
 help: ## list the targets
-	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -nE 's/^([a-z]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: ## install what tests need and this machine lacks
 	script/setup.sh test
@@ -30,6 +30,9 @@ tidy: ## bring every go.mod and go.sum up to date
 
 fuzz: ## every fuzz target for FUZZTIME (default 30s)
 	script/fuzz.sh
+
+dictionary: ## the attack on a sealed file, with 10,000,000 card numbers (CANDIDATES)
+	cd store/sqlitestore && UMAVEZ_DICTIONARY=$(or $(CANDIDATES),10000000) go test -run='^TestDictionary$$' -count=1 -v -timeout 60m .
 
 bench: ## benchmarks against peers and bare limits, for benchstat
 	cd bench && go test -run='^$$' -bench=. -count=$(or $(COUNT),6) .
