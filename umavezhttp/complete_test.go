@@ -187,8 +187,12 @@ func handlersAlone(t *testing.T) map[string]alone {
 		}, 2, 201, ""},
 		"endless stream": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
+			began := time.Now()
 			w.WriteHeader(200)
 			<-r.Context().Done()
+			if lasted := time.Since(began); lasted > time.Second {
+				t.Errorf("it streamed to nobody for %v", lasted)
+			}
 		}, 2, 409, "replay-unavailable"},
 		"large": {func(w http.ResponseWriter, r *http.Request) {
 			for range 3 << 10 {
@@ -337,4 +341,23 @@ func TestR13_ClientsLeave(t *testing.T) {
 	if len(finished) != 0 {
 		t.Error("one was finished twice")
 	}
+}
+
+// TestR13_ComparedOtherwise: a release that compares the route's requests in
+// another way finishes what the one before it has begun: the request is the
+// record's own, and is not compared.
+func TestR13_ComparedOtherwise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var runs atomic.Int64
+		store := memstore.New(memstore.Options{})
+		before := completed(store)
+		before.works, before.route.Raw = false, true
+		h := before.once(t).Rerunnable(lostThen(&runs, pay))
+		mustPanic(t, func() { post(h, "k") })
+		completed(store).once(t).Rerunnable(lostThen(&runs, pay))
+		elapse(2 * time.Minute)
+		if got := post(h, "k"); !got.replayed() || runs.Load() != 2 {
+			t.Errorf("got %v; ran %d times", got, runs.Load())
+		}
+	})
 }

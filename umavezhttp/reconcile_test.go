@@ -250,3 +250,30 @@ func TestReconcileRefuses(t *testing.T) {
 		t.Error("two reconcilers for one route")
 	}
 }
+
+// TestR4_NoTurnFree: while others are being asked about, a key whose turn has come
+// says so: come again soon, not never.
+func TestR4_NoTurnFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		enough := make(chan struct{})
+		o := &oracle{say: func(int64, umavez.LostRecord) (umavez.Verdict, error) {
+			<-enough
+			return umavez.StillUnknown(), nil
+		}}
+		s := setup{engine: umavez.Options{MaxRecovering: 1}}
+		crash := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+		h := s.reconciled(t, crash, umavez.Reconciler{Ask: o.Ask})
+		for _, key := range []string{"one", "two"} {
+			mustPanic(t, func() { post(h, key) })
+		}
+		time.Sleep(time.Minute)
+		waiting := make(chan reply)
+		go func() { waiting <- post(h, "one") }()
+		synctest.Wait()
+		got := post(h, "two")
+		got.mustRefuse(t, 409, "outcome-unknown")
+		got.mustWait(t, "1")
+		close(enough)
+		<-waiting
+	})
+}
