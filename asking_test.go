@@ -86,6 +86,7 @@ func TestDuplicatesFollowTheAsking(t *testing.T) {
 			}
 		}
 		otherIsReused()
+		synctest.Wait()
 		if n := len(ask.times()); n != 0 {
 			t.Errorf("another request has it asked")
 		}

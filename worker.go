@@ -1,9 +1,11 @@
 package umavez
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	mathrand "math/rand/v2"
+	"slices"
 )
 
 // How much of the list of lost records one pass of the worker reads: bounded, so
@@ -71,19 +73,25 @@ func (w *worker) pass(ctx context.Context) {
 			}
 			return
 		}
+		full := len(page) == recoverPage
+		if wrapped { // as far as where this pass began
+			n := len(page)
+			page = slices.DeleteFunc(page, func(l Listed) bool { return bytes.Compare(l.ID[:], first[:]) > 0 })
+			full = full && len(page) == n
+		}
 		mathrand.Shuffle(len(page), func(i, j int) { page[i], page[j] = page[j], page[i] })
 		for i := range page {
 			if !w.take(ctx, &page[i]) {
 				return
 			}
 		}
-		if len(page) == recoverPage {
-			continue
-		}
-		if wrapped || first == (ID{}) {
+		switch {
+		case full:
+		case wrapped:
 			return
+		default:
+			w.after, wrapped = ID{}, true
 		}
-		w.after, wrapped = ID{}, true
 	}
 }
 
