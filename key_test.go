@@ -44,7 +44,8 @@ func TestHashesOfKeysDiffer(t *testing.T) {
 	}
 	length := string(binary.BigEndian.AppendUint64(nil, 1))
 	keys := []Key{
-		{}, of("a", "", ""), of("", "a", ""), of("", "", "a"), of("ab", "c", ""), of("a", "bc", ""), of("a", "b", "c"), of("", "ab", "c"),
+		{},
+		of("a", "", ""), of("", "a", ""), of("", "", "a"), of("ab", "c", ""), of("a", "bc", ""), of("a", "b", "c"), of("", "ab", "c"),
 		of("A", "b", "c"), of("a", "b", "C"), of("a", "b", "c "), of("a", "b", " c"), of("a", "b", "c\x00"), of("a", "b", "é"), of("a", "b", "e\u0301"),
 		of("a"+length+"b", "", "c"), of("a", length+"b", "c"), of("a", "b", strings.Repeat("c", 1000)),
 	}

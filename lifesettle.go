@@ -110,7 +110,7 @@ func (row Row) undone(now Instant, ev Event) Row {
 		}
 	}
 	byProof := ev.For == 0
-	if len(kept) == 0 && !(byProof && row.Policy == Stepped) {
+	if len(kept) == 0 && (!byProof || row.Policy != Stepped) {
 		barred := row.Attempt
 		if row.cleared() {
 			barred = row.Overruled

@@ -65,6 +65,7 @@ func (e *Engine) Settle(ctx context.Context, id ID, s Settlement) error {
 	if s.Action == ActionForget && s.Keep.Tombstone <= 0 {
 		s.Keep.Tombstone = DefaultTombstone
 	}
+	//nolint:contextcheck // what was sent is repeated, also when its caller has left
 	err = e.repeat(func(ctx context.Context) error { return e.store.(Settler).Settle(ctx, id, s) })
 	e.tell(MomentSettled, id, rec.Route, rec.Policy, Observation{Fence: s.Fence, Reason: rec.Reason, Err: err})
 	return err

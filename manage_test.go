@@ -220,7 +220,9 @@ func TestTwoOperatorsWithOneListing(t *testing.T) {
 func TestNotOffered(t *testing.T) {
 	d := newDesk(t, func(m *memstore.Store) umavez.Store { return storetest.NewFaulty(m) })
 	op := opaque("k")
-	mustClaim(t, d.Engine, op).Abandon(umavez.ReasonReset, nil)
+	if err := mustClaim(t, d.Engine, op).Abandon(umavez.ReasonReset, nil); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := d.List(t.Context(), umavez.Query{Limit: 1}); !errors.Is(err, umavez.ErrNotOffered) {
 		t.Errorf("List: %v", err)
 	}
