@@ -147,8 +147,9 @@ type Prompt interface {
 type Purger interface {
 	// Purge drops released rows after ReleasedKept, answers after their
 	// retention, rows after their tombstone, and entries of the audit trail
-	// after AuditKept: at most limit of them, and never a running or lost row. It returns how many rows it dropped or
-	// shortened; fewer than limit means that nothing more is due.
+	// after AuditKept: at most limit of them all, and never a running or lost
+	// row. It returns how many rows and entries it dropped or shortened; fewer
+	// than limit means that nothing more is due.
 	Purge(ctx context.Context, limit int) (int, error)
 }
 

@@ -23,7 +23,11 @@ func numbered(n uint64) (id umavez.ID) {
 }
 
 func request(n uint64) umavez.ClaimRequest {
-	req := umavez.ClaimRequest{Route: "POST /pagamentos", Lease: 15 * time.Second}
+	req := umavez.ClaimRequest{
+		Route: "POST /pagamentos", Lease: 15 * time.Second,
+		// A bound that nobody reaches, so that every claim looks.
+		Namespace: "loja", Scope: umavez.ScopeID{byte(n), byte(n >> 8)}, MaxUnsettled: 1 << 30,
+	}
 	binary.BigEndian.PutUint64(req.Attempt[:], n+1)
 	req.Fingerprint.Recipe = 1
 	binary.BigEndian.PutUint64(req.Fingerprint.Sum[:], n)

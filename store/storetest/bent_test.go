@@ -49,9 +49,9 @@ type bend struct {
 	count func(purged, limit int) int
 	// now replaces the store's clock.
 	now func() time.Time
-	// between is called after a row was read and before it is written, with
-	// the lock given up.
-	between func(id umavez.ID)
+	// between is called after a row was read and before it is written by an
+	// event of a kind, with the lock given up.
+	between func(id umavez.ID, kind umavez.EventKind)
 	// then is called after an event was applied and the lock given up.
 	then func(s *bent, id umavez.ID, ev umavez.Event)
 	// over is what a call answers whose context is over, given what making the
@@ -68,6 +68,9 @@ type bend struct {
 	// accept replaces what AcceptRecipe makes of a row.
 	accept func(kept umavez.Settings, found bool, recipe string) (umavez.Settings, error)
 }
+
+// noEvent is the kind of a call that is no event of a key.
+const noEvent umavez.EventKind = 255
 
 func newBent(b bend) *bent {
 	return &bent{&bentData{
@@ -129,7 +132,7 @@ func (s *bent) apply(id umavez.ID, ev umavez.Event) (umavez.Record, umavez.Effec
 	}
 	if s.between != nil {
 		s.mu.Unlock()
-		s.between(id)
+		s.between(id, ev.Kind)
 		s.mu.Lock()
 	}
 	next := umavez.Next
@@ -256,7 +259,7 @@ func (s *bent) Settings(_ context.Context, namespace string, propose umavez.Sett
 	kept, found := s.settings[namespace]
 	if s.between != nil {
 		s.mu.Unlock()
-		s.between(umavez.Key{Name: namespace}.ID())
+		s.between(umavez.Key{Name: namespace}.ID(), noEvent)
 		s.mu.Lock()
 	}
 	switch {

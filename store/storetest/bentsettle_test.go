@@ -19,7 +19,7 @@ type bentSettling struct {
 	whose func(row umavez.Row, scope umavez.ScopeID) bool
 	// audit changes a trail when an entry was added, and recall when it is read.
 	audit  func(trail []noted) []noted
-	recall func(trail []umavez.AuditEntry) []umavez.AuditEntry
+	recall func(s *bent, id umavez.ID, trail []umavez.AuditEntry) []umavez.AuditEntry
 	// trailOf folds the IDs under which trails are kept.
 	trailOf func(umavez.ID) umavez.ID
 	// stale says which entries a purge drops.
@@ -66,7 +66,7 @@ func (s *bent) Trail(ctx context.Context, id umavez.ID) (trail []umavez.AuditEnt
 			trail = append(trail, n.entry)
 		}
 		if s.recall != nil {
-			trail = s.recall(trail)
+			trail = s.recall(s, id, trail)
 		}
 		return nil
 	})

@@ -18,6 +18,11 @@
 // [umavez.Next]. [Faulty] is the faults by themselves, for tests of what stands
 // above a store.
 //
+// What only some stores can do ([umavez.Settler], [umavez.Lister] and so on) has
+// rules in files of its own: hold.go, settle.go, contradict.go, trail.go, list.go,
+// rewrite.go, purge.go, settings.go. A store without the interface skips them,
+// and the skip says which interface it is.
+//
 // Rules run in parallel, each with keys of its own, and never sleep: they move
 // the store's clock where they can ([Opened.Advance]), and else wait for a
 // record of a few milliseconds to be over by the store's own clock.

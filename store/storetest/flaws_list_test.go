@@ -15,199 +15,6 @@ func settlingBend(make func() bentSettling) func() bend {
 	return func() bend { return bend{bentSettling: make()} }
 }
 
-// lastEntry is a bend that spoils each entry of a trail as it is written.
-func lastEntry(spoil func(e *umavez.AuditEntry)) func() bend {
-	return settlingBend(func() bentSettling {
-		return bentSettling{audit: func(trail []noted) []noted {
-			spoil(&trail[len(trail)-1].entry)
-			return trail
-		}}
-	})
-}
-
-// trailFlaws forget, or remember otherwise.
-var trailFlaws = []flaw{
-	{
-		"there is no trail", settlingBend(func() bentSettling {
-			return bentSettling{audit: func(trail []noted) []noted { return trail[:len(trail)-1] }}
-		}),
-		append(faultsOf("settle as what cannot happen", "contradicting complete"), "trail/tells of every change", "race/two settlers"),
-	},
-	{
-		"the latest entry is the first", settlingBend(func() bentSettling {
-			return bentSettling{recall: func(trail []umavez.AuditEntry) []umavez.AuditEntry {
-				slices.Reverse(trail)
-				return trail
-			}}
-		}),
-		[]string{"trail/tells of every change", "settle/a late owner contradicts"},
-	},
-	{
-		"nobody knows when", settlingBend(func() bentSettling {
-			return bentSettling{recall: func(trail []umavez.AuditEntry) []umavez.AuditEntry {
-				for i := range trail {
-					trail[i].Ago = 0
-				}
-				return trail
-			}}
-		}),
-		[]string{"trail/tells of every change"},
-	},
-	{
-		"an entry does not say where the record stood", lastEntry(func(e *umavez.AuditEntry) { e.Before, e.BeforeWhy = e.After, e.AfterWhy }),
-		[]string{"trail/tells of every change"},
-	},
-	{
-		"an entry does not say why it was lost", lastEntry(func(e *umavez.AuditEntry) { e.BeforeWhy = "" }),
-		[]string{"trail/tells of every change"},
-	},
-	{
-		"names are cut", lastEntry(func(e *umavez.AuditEntry) { e.Who = e.Who[:min(len(e.Who), 64)] }),
-		[]string{"trail/words come back as they went in"},
-	},
-	{
-		"reasons are trimmed", lastEntry(func(e *umavez.AuditEntry) { e.Why = strings.TrimSpace(e.Why) }),
-		[]string{"trail/words come back as they went in"},
-	},
-	{
-		"all keys share a trail", settlingBend(func() bentSettling {
-			return bentSettling{trailOf: func(umavez.ID) umavez.ID { return umavez.ID{} }}
-		}),
-		[]string{"trail/belongs to its record"},
-	},
-	{
-		"a refused settlement is noted", on(umavez.EventSettle, func(row umavez.Row, now umavez.Instant, ev umavez.Event) (umavez.Row, umavez.Effect) {
-			next, eff := umavez.Next(row, now, ev)
-			if eff.Err != nil {
-				eff.Audit = &umavez.AuditEntry{Action: ev.Action, Who: ev.Who, Why: ev.Why, Fence: row.Fence}
-			}
-			return next, eff
-		}),
-		[]string{"trail/belongs to its record", "settle/only what was looked at", "settle/not before it is quiet"},
-	},
-	{
-		"a purge takes entries after a year", settlingBend(func() bentSettling {
-			return bentSettling{stale: func(n noted, now umavez.Instant) bool { return now >= n.at.Add(365*24*time.Hour) }}
-		}),
-		[]string{"trail/outlives its record"},
-	},
-	{
-		"a new life of the key has a new trail", func() bend {
-			return bend{then: func(s *bent, id umavez.ID, ev umavez.Event) {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				if ev.Kind == umavez.EventClaim && s.rows[id].Tries == 1 {
-					delete(s.trails, id)
-				}
-			}}
-		},
-		[]string{"trail/outlives its record", "trail/tells of every change"},
-	},
-	{
-		"entries stay for ever", settlingBend(func() bentSettling {
-			return bentSettling{stale: func(noted, umavez.Instant) bool { return false }}
-		}),
-		[]string{"trail/purged in the end"},
-	},
-	{
-		"a restart forgets the trails", func() bend { return bend{reopen: func(d *bentData) { clear(d.trails) }} },
-		[]string{"restart/settlements survive"},
-	},
-	{
-		"a restart forgets who holds, and who was settled", func() bend {
-			return bend{reopen: func(d *bentData) {
-				for id, row := range d.rows {
-					row.Holder, row.HeldUntil, row.Overruled = umavez.AttemptID{}, 0, umavez.AttemptID{}
-					d.rows[id] = row
-				}
-			}}
-		},
-		[]string{"restart/settlements survive"},
-	},
-}
-
-// counting is a bend that counts other rows of a scope than it should.
-func counting(whose func(row umavez.Row, scope umavez.ScopeID) bool) func() bend {
-	return settlingBend(func() bentSettling { return bentSettling{whose: whose} })
-}
-
-// unsettledFlaws count wrongly, or whom they should not.
-var unsettledFlaws = []flaw{
-	{
-		"a scope may have one more", settlingBend(func() bentSettling {
-			return bentSettling{many: func(n int) int { return n - 1 }}
-		}),
-		[]string{"unsettled/vacant keys are bounded", "unsettled/bounded for all clients"},
-	},
-	{
-		"what is lost is not counted", counting(func(row umavez.Row, scope umavez.ScopeID) bool {
-			return row.Phase == umavez.PhaseRunning && row.Ended == "" && row.Scope == scope
-		}),
-		[]string{"unsettled/vacant keys are bounded", "unsettled/what has ended makes room"},
-	},
-	{
-		"what is done is counted", counting(func(row umavez.Row, scope umavez.ScopeID) bool {
-			return row.Phase != umavez.PhaseVacant && row.Scope == scope
-		}),
-		[]string{"unsettled/what has ended makes room"},
-	},
-	{
-		"all scopes are counted", counting(func(row umavez.Row, _ umavez.ScopeID) bool { return row.Phase == umavez.PhaseRunning }),
-		[]string{"unsettled/vacant keys are bounded", "unsettled/what has ended makes room"},
-	},
-	{
-		"a bound is for every claim", on(umavez.EventClaim, func(row umavez.Row, now umavez.Instant, ev umavez.Event) (umavez.Row, umavez.Effect) {
-			if most := ev.Claim.MaxUnsettled; most > 0 && ev.Unsettled >= most {
-				return row, umavez.Effect{Err: umavez.ErrTooManyUnsettled}
-			}
-			return umavez.Next(row, now, ev)
-		}),
-		append([]string{"unsettled/bars nothing but new keys"}, "fault/claim under a bound/reply lost", "fault/claim under a bound/slow"),
-	},
-	{
-		"a claim beyond the bound bars its attempt", on(umavez.EventClaim, func(row umavez.Row, now umavez.Instant, ev umavez.Event) (umavez.Row, umavez.Effect) {
-			next, eff := umavez.Next(row, now, ev)
-			if eff.Err != nil {
-				next.Attempt, next.Until, eff.Write = ev.Attempt, now.Add(long), true
-			}
-			return next, eff
-		}),
-		[]string{"unsettled/vacant keys are bounded"},
-	},
-	{
-		"a peer counts nothing", func() bend {
-			return bend{peer: func(s *bent) umavez.Store {
-				return &bent{s.bentData, bend{bentSettling: bentSettling{many: func(int) int { return 0 }}}}
-			}}
-		},
-		[]string{"unsettled/bounded for all clients"},
-	},
-	{
-		"who resumes may claim", on(umavez.EventClaim, func(row umavez.Row, now umavez.Instant, ev umavez.Event) (umavez.Row, umavez.Effect) {
-			req := *ev.Claim
-			req.Resume, ev.Claim = false, &req
-			return umavez.Next(row, now, ev)
-		}),
-		[]string{"claim/resume claims nothing vacant", "unsettled/bars nothing but new keys"},
-	},
-	{
-		"a takeover makes a record the claimer's", after(umavez.EventClaim, func(before, row umavez.Row, _ umavez.Instant, ev umavez.Event) umavez.Row {
-			if before.Attempt != ev.Attempt {
-				row.Namespace, row.Scope = ev.Claim.Namespace, ev.Claim.Scope
-			}
-			return row
-		}),
-		[]string{"claim/whose it is stays with the record"},
-	},
-	{
-		"labels are of what is unfinished", after(umavez.EventComplete, func(_, row umavez.Row, _ umavez.Instant, _ umavez.Event) umavez.Row {
-			row.Label = ""
-			return row
-		}),
-		[]string{"claim/whose it is stays with the record"},
-	},
-}
-
 // fitting is a bend that lists other records than it should.
 func fitting(fits func(q *umavez.Query, rec *umavez.Record) bool) func() bend {
 	return settlingBend(func() bentSettling { return bentSettling{fits: fits} })
@@ -281,6 +88,15 @@ var listFlaws = []flaw{
 			return func(fitting []umavez.Listed, q umavez.Query) []umavez.Listed {
 				page := rightPage(fitting, q)
 				return page[:min(len(page), 6)]
+			}
+		}),
+		[]string{"list/pages in the order of IDs"},
+	},
+	{
+		"a page has at most 39 records", paging(func() func([]umavez.Listed, umavez.Query) []umavez.Listed {
+			return func(fitting []umavez.Listed, q umavez.Query) []umavez.Listed {
+				page := rightPage(fitting, q)
+				return page[:min(len(page), 39)]
 			}
 		}),
 		[]string{"list/pages in the order of IDs"},

@@ -1,6 +1,10 @@
 package storetest
 
-import "github.com/umavez/umavez"
+import (
+	"time"
+
+	"github.com/umavez/umavez"
+)
 
 // restartRules hold for stores that keep what they were told when they end.
 var restartRules = []rule{
@@ -121,7 +125,7 @@ func restartSettlements(f *fixture) {
 
 	f.restart()
 	f.leftAbout("the hold", f.get(held.ID).HeldLeft, long)
-	f.holds(held, umavez.NewAttemptID(), long, umavez.ErrHeld)
+	f.holds(held, umavez.NewAttemptID(), time.Hour, umavez.ErrHeld)
 	f.holds(held, holder, long, nil)
 	for i, k := range keys {
 		what := string(made[i].Action)

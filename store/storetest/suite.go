@@ -99,7 +99,7 @@ func rules() []rule {
 		retentionRules, recordRules, cancelRules,
 		raceRules, keyRules, faultRules(), restartRules, modelRules,
 		purgeRules, settingsRules,
-		holdRules, settleRules, trailRules, settleRaceRules,
+		holdRules, settleRules, contradictRules, trailRules, settleRaceRules,
 		unsettledRules, listRules, rewriteRules,
 	)
 }
