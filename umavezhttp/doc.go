@@ -23,7 +23,12 @@
 //   - replay.go: another attempt is answered from the record. problem.go is for
 //     what is refused.
 //
-// The rules that the comments name (K1 to P11) are those of docs/http.md.
+// Lost operations have a way of their own: keeprequest.go takes the request down
+// with its claim, complete.go runs the handler with it when the client does not
+// come back, and reconcile.go is for those of which nobody may run anything again.
+// status.go tells a caller where its key stands.
+//
+// The rules that the comments name (K1 to R15) are those of docs/http.md.
 //
 // This package imports the engine and nothing else of this module outside
 // internal; it knows no store.
