@@ -28,7 +28,7 @@
 // come back, and reconcile.go is for those of which nobody may run anything again.
 // status.go tells a caller where its key stands.
 //
-// The rules that the comments name (K1 to R15) are those of docs/http.md.
+// The rules that the comments name (K1 to P11) are those of docs/http.md.
 //
 // This package imports the engine and nothing else of this module outside
 // internal; it knows no store.
