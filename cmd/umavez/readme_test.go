@@ -16,11 +16,14 @@ import (
 	"time"
 )
 
-// This file runs the commands of README.md and holds their output against what
-// the text around them says. A comment above each block says how to check it:
+// This file runs the commands of README.md and of docs/keys.md and holds their
+// output against what the text around them says. A comment above each block says
+// how to check it:
 //
 //	<!-- check: prints "a", "b" -->
+//	<!-- check: ends with 1; prints "a" -->
 //	<!-- check: background until "text"; prints "a" -->
+//	<!-- check: beside until "text" -->
 //	<!-- check: is what .ci/run runs -->
 //	<!-- check: is in examples/loja/main.go -->
 
@@ -31,20 +34,24 @@ const root = "../.."
 // building SQLite from nothing on a slow machine.
 const readmeTimeout = 8 * time.Minute
 
-// block is a fenced block of README.md.
+// block is a fenced block of a page.
 type block struct {
+	page     string // from the root
 	line     int
 	language string
 	check    string
 	text     string
 }
 
-// readmeBlocks returns the blocks in the order in which a reader meets them.
-func readmeBlocks(t *testing.T) []block {
+// place is where the block stands.
+func (b block) place() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
+
+// blocksOf returns the blocks of a page in the order in which a reader meets them.
+func blocksOf(t *testing.T, page string) []block {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	text, err := os.ReadFile(filepath.Join(root, page))
 	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("README.md is not here: this module was built outside its repository")
+		t.Skipf("%s is not here: this module was built outside its repository", page)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +63,7 @@ func readmeBlocks(t *testing.T) []block {
 		fence, isFence := strings.CutPrefix(line, "```")
 		switch {
 		case isFence && open == nil:
-			open = &block{line: i + 1, language: fence, check: check}
+			open = &block{page: page, line: i + 1, language: fence, check: check}
 			check = ""
 		case isFence:
 			blocks = append(blocks, *open)
@@ -70,36 +77,50 @@ func readmeBlocks(t *testing.T) []block {
 	return blocks
 }
 
+// adminReady is where the log says that the admin address is.
+var adminReady = regexp.MustCompile(`msg=admin address=http://(127\.0\.0\.1:\d+)`)
+
 var (
 	quoted  = regexp.MustCompile(`"([^"]*)"`)
 	ready   = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)`)
 	isInCI  = "is what .ci/run runs"
 	isIn    = "is in "
 	isUntil = "background until "
+	beside  = "beside until "
+	endsBad = "ends with 1; "
 	prints  = "prints "
 )
 
-func TestREADME(t *testing.T) {
+func TestREADME(t *testing.T) { readPage(t, "README.md", 4) }
+
+func TestGuideToKeys(t *testing.T) { readPage(t, "docs/keys.md", 15) }
+
+// readPage follows a page that has so many blocks at the least.
+func readPage(t *testing.T, page string, least int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), readmeTimeout)
 	defer cancel()
 	reader := &reader{dir: t.TempDir()}
-	blocks := readmeBlocks(t)
-	if len(blocks) < 4 {
-		t.Fatalf("README.md has only %d blocks: this test looks for the wrong thing", len(blocks))
+	blocks := blocksOf(t, page)
+	if len(blocks) < least {
+		t.Fatalf("%s has only %d blocks: this test looks for the wrong thing", page, len(blocks))
 	}
 	for _, b := range blocks {
 		t.Run(fmt.Sprintf("line %d", b.line), func(t *testing.T) { reader.follow(ctx, t, b) })
 	}
 	reader.pressCtrlC(t)
+	reader.running, reader.beside = reader.beside, nil
+	reader.pressCtrlC(t)
 }
 
-// reader is somebody who follows README.md from top to bottom.
+// reader is somebody who follows a page from top to bottom.
 type reader struct {
 	dir string
-	// running is what was started last and still runs, and address is where it
-	// serves: the ports of README.md may be taken on this machine.
-	running *terminal
-	address string
+	// running is what was started last and still runs, beside what runs beside it.
+	// The ports of the pages may be taken on this machine: address, admin and
+	// upstream are those that stand for them.
+	running, beside          *terminal
+	address, admin, upstream string
 }
 
 // follow does what the block says, the way its check says.
@@ -107,11 +128,15 @@ func (r *reader) follow(ctx context.Context, t *testing.T, b block) {
 	t.Helper()
 	switch {
 	case b.check == "":
-		t.Errorf("README.md:%d: the block has no <!-- check: … --> above it", b.line)
+		t.Errorf("%s: the block has no <!-- check: … --> above it", b.place())
 	case b.check == isInCI:
 		checkCI(t, b)
 	case strings.HasPrefix(b.check, isIn):
 		checkSource(t, b, strings.TrimPrefix(b.check, isIn))
+	case strings.HasPrefix(b.check, beside):
+		r.beside = start(ctx, t, r, b)
+		said := r.beside.waitFor(ctx, t, quoted.FindStringSubmatch(b.check)[1])
+		r.upstream = ready.FindStringSubmatch(said)[1]
 	case strings.HasPrefix(b.check, isUntil):
 		r.pressCtrlC(t)
 		until, _, _ := strings.Cut(b.check, "; "+prints)
@@ -121,15 +146,24 @@ func (r *reader) follow(ctx context.Context, t *testing.T, b block) {
 		if found := ready.FindAllStringSubmatch(said, -1); found != nil {
 			r.address = found[len(found)-1][1]
 		}
+		if found := adminReady.FindStringSubmatch(said); found != nil {
+			r.admin = found[1]
+		}
 		checkPrinted(t, b, said)
 	case strings.HasPrefix(b.check, prints):
 		other := start(ctx, t, r, b)
 		if err := other.wait(ctx); err != nil {
-			t.Errorf("README.md:%d: %v", b.line, err)
+			t.Errorf("%s: %v; it printed:\n%s", b.place(), err, other.said())
+		}
+		checkPrinted(t, b, other.said())
+	case strings.HasPrefix(b.check, endsBad):
+		other := start(ctx, t, r, b)
+		if ended, ok := errors.AsType[*exec.ExitError](other.wait(ctx)); !ok || ended.ExitCode() != 1 {
+			t.Errorf("%s: ended with %v, want exit status 1", b.place(), ended)
 		}
 		checkPrinted(t, b, other.said())
 	default:
-		t.Errorf("README.md:%d: this test does not know the check %q", b.line, b.check)
+		t.Errorf("%s: this test does not know the check %q", b.place(), b.check)
 	}
 }
 
@@ -142,7 +176,7 @@ func checkPrinted(t *testing.T, b block, said string) {
 	}
 	for _, want := range quoted.FindAllStringSubmatch(b.check[i:], -1) {
 		if !strings.Contains(said, want[1]) {
-			t.Errorf("README.md:%d: did not print %q; it printed:\n%s", b.line, want[1], said)
+			t.Errorf("%s: did not print %q; it printed:\n%s", b.place(), want[1], said)
 		}
 	}
 }
@@ -158,7 +192,7 @@ func checkCI(t *testing.T, b block) {
 	command := strings.TrimSpace(b.text)
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	if !strings.HasSuffix(lines[len(lines)-1], "exec "+command) {
-		t.Errorf("README.md:%d: .ci/run ends with %q, want it to exec %q", b.line, lines[len(lines)-1], command)
+		t.Errorf("%s: .ci/run ends with %q, want it to exec %q", b.place(), lines[len(lines)-1], command)
 	}
 	if _, err := os.Stat(filepath.Join(root, command)); err != nil {
 		t.Error(err)
@@ -174,7 +208,7 @@ func checkSource(t *testing.T, b block, file string) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(unindented(string(text)), unindented(b.text)) {
-		t.Errorf("README.md:%d: %s does not hold these lines", b.line, file)
+		t.Errorf("%s: %s does not hold these lines", b.place(), file)
 	}
 }
 
@@ -220,8 +254,18 @@ type terminal struct {
 func start(ctx context.Context, t *testing.T, r *reader, b block) *terminal {
 	t.Helper()
 	text := b.text
-	if r.address != "" {
-		text = strings.ReplaceAll(text, "127.0.0.1:8081", r.address)
+	for port, address := range map[string]string{"8081": r.address, "9091": r.admin, "8082": r.upstream} {
+		if address != "" {
+			text = strings.ReplaceAll(text, "127.0.0.1:"+port, address)
+		}
+	}
+	if strings.HasPrefix(b.check, beside) {
+		text = strings.ReplaceAll(text, "127.0.0.1:8082", "127.0.0.1:0")
+	}
+	if strings.HasPrefix(b.check, prints) || strings.HasPrefix(b.check, endsBad) {
+		// What one block calls ID, the next ones do, too: they are one terminal.
+		session := filepath.Join(r.dir, "session")
+		text = fmt.Sprintf("[ ! -f %[1]s ] || . %[1]s\n%[2]s\n[ -z \"${ID-}\" ] || declare -p ID > %[1]s\n", session, text)
 	}
 	term := &terminal{done: make(chan error, 1), more: make(chan struct{})}
 	term.cmd = exec.CommandContext(ctx, "bash", "-euc", text)

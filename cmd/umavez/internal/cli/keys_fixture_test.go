@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -61,6 +62,20 @@ func (s *shop) start(env []string, more ...string) {
 		"--admin-token", s.token, "--log-level", "debug",
 	}, more...)
 	s.p = startEnv(s.t, env, args...)
+}
+
+// mustNotStart starts serve in a process of its own, which must end before it is
+// ready, with a status and words on why.
+func mustNotStart(t *testing.T, status int, says string, args ...string) {
+	t.Helper()
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)
+	p, err := child.Start(child.Command{Path: os.Args[0], Args: args, Env: []string{asProgram}})
+	if err == nil {
+		p.Kill()
+		t.Errorf("umavez %s started:\n%s", strings.Join(args, " "), p.Stderr())
+	} else if !strings.Contains(err.Error(), fmt.Sprintf("ended with status %d ", status)) || !strings.Contains(err.Error(), says) {
+		t.Errorf("umavez %s: %v\nwant status %d and %q", strings.Join(args, " "), err, status, says)
+	}
 }
 
 // secretFile is a file that its owner alone may read.

@@ -160,7 +160,7 @@ func TestFiltersThatMakeNoSense(t *testing.T) {
 func TestTerminalIsNotSteered(t *testing.T) {
 	s := newShop(t)
 	l := s.unknown("k", func(r *umavez.ClaimRequest) { r.Route, r.Label = "r\x1b[2J", "l\r\nid  forged" })
-	s.must(settle(t.Context(), s.desk, Change{ID: refTo(l), Action: "park", Who: "eve\x1b]0;x\x07", Reason: "a\x9b31m\u202eb"}))
+	s.must(settle(t.Context(), s.desk, Change{ID: refTo(l), Action: "park", Who: "eve\x1b]0;x\x07", Reason: "a\u009b31m\u202eb"}))
 	shown := show(t, s.desk, refTo(l))
 	var text bytes.Buffer
 	s.must(shown.Text(&text))

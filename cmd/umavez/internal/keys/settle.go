@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/umavez/umavez"
 )
@@ -44,6 +45,8 @@ func (c *Change) settlement(quiet time.Duration) (ref umavez.Ref, s umavez.Settl
 		return ref, s, faultf(CodeUsage, "--reason: must say why, in 1 to %d bytes; it stays in the audit trail", MaxReason)
 	case s.Who == "" || len(s.Who) > umavez.MaxWho:
 		return ref, s, faultf(CodeUsage, "--who: must say who, in 1 to %d bytes; it stays in the audit trail", MaxWho)
+	case !text(s.Why) || !text(s.Who):
+		return ref, s, faultf(CodeUsage, "--reason and --who: must be text in UTF-8")
 	case c.Force && action != umavez.ActionCannotHappen:
 		return ref, s, faultf(CodeUsage, "--force: goes with --cannot-happen only")
 	case action != umavez.ActionHappened && (c.Status != 0 || len(c.Header) > 0 || len(c.Body) > 0):
@@ -62,6 +65,9 @@ func (c *Change) settlement(quiet time.Duration) (ref umavez.Ref, s umavez.Settl
 	}
 	return ref, s, err
 }
+
+// text reports whether every store keeps it as it is.
+func text(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // Settle makes a change. What was looked at is in its ID: the store compares the
 // fence, so that of two operators who saw the same the second changes nothing.
@@ -98,7 +104,11 @@ func (l *Local) Settle(ctx context.Context, c Change) (Changed, error) {
 		return Changed{}, faultf(CodeNotQuiet, "%s: too early to say that it cannot happen: it was lost %s ago, and a request may be on its way for %s; "+
 			"with proof that it cannot arrive any more: --force", c.ID, short(before.Since), short(s.Quiet))
 	}
-	return Changed{}, l.fault("it is not known whether the change was made; show tells", err)
+	doing := "it is not known whether the change was made; show tells"
+	if umavez.AppliedOf(err) == umavez.No {
+		doing = "the change was not made"
+	}
+	return Changed{}, l.fault(doing, err)
 }
 
 // fits finds out that an answer that is kept now will be readable: services of a

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/store/memstore"
 	"github.com/umavez/umavez/umavezhttp"
 )
 
@@ -92,6 +93,8 @@ func TestChangesThatMakeNoSense(t *testing.T) {
 		{Change{Action: "park", Reason: " \n"}, "--reason: must say why"},
 		{Change{Action: "park", Reason: strings.Repeat("x", MaxReason+1)}, "--reason: must say why"},
 		{Change{Action: "park", Who: strings.Repeat("x", umavez.MaxWho+1)}, "must say who"},
+		{Change{Action: "park", Reason: "a\xff"}, "must be text in UTF-8"},
+		{Change{Action: "park", Who: "a\x00"}, "must be text in UTF-8"},
 		{Change{Action: "park", Force: true}, "--force: goes with --cannot-happen only"},
 		{Change{Action: "cannot-happen", Status: 201}, "go with --happened only"},
 		{Change{Action: "park", Settlement: "1"}, "must be 32 hexadecimal digits"},
@@ -280,4 +283,25 @@ func TestPurge(t *testing.T) {
 	if left := all(t, s.desk, Filter{}); len(left) != 1 || left[0].State != "unknown" {
 		t.Errorf("left: %+v", left)
 	}
+}
+
+// TestChangesThatFail say whether they may have been made all the same.
+func TestChangesThatFail(t *testing.T) {
+	s := newShop(t)
+	s.store = memstore.New(memstore.Options{Now: s.clock, MaxAudit: 1})
+	s.desk = s.over(umavez.Options{})
+	s.must(settle(t.Context(), s.desk, Change{ID: refTo(s.unknown("a")), Action: "park"}))
+	b := refTo(s.unknown("b"))
+	refused(t, "full", settle(t.Context(), s.desk, Change{ID: b, Action: "park"}), CodeFailed, "umavez: the change was not made: ")
+	engine, err := umavez.New(lost{s.store}, umavez.Options{SaveTimeout: time.Millisecond})
+	s.must(err)
+	s.desk.Engine = engine
+	refused(t, "lost", settle(t.Context(), s.desk, Change{ID: b, Action: "park"}), CodeFailed, "it is not known whether the change was made; show tells")
+}
+
+// lost is a store whose answers to settlements get lost.
+type lost struct{ *memstore.Store }
+
+func (lost) Settle(context.Context, umavez.ID, umavez.Settlement) error {
+	return &umavez.StoreError{Op: "settle", Err: context.DeadlineExceeded}
 }
