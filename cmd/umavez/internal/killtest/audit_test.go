@@ -19,6 +19,9 @@ func (tr *trial) audit() {
 	if err != nil {
 		tr.t.Fatal(err)
 	}
+	if caught.secret, err = readSecret(tr.t.Context(), tr.store); err != nil {
+		tr.t.Fatal(err)
+	}
 	var sum summary
 	unstarted := 0
 	for n := range tr.next.Load() {
@@ -31,7 +34,7 @@ func (tr *trial) audit() {
 		}
 		tr.auditEffects(key, at, fate)
 		// A later attempt of the same key may have been caught elsewhere.
-		if diedAt := caught.diedAt[recordID(key)]; diedAt == umavez.MomentClaimed.String() && tellsStarted && fate != done && !started(at) {
+		if diedAt := caught.diedAt[caught.recordID(key)]; diedAt == umavez.MomentClaimed.String() && tellsStarted && fate != done && !started(at) {
 			tr.t.Errorf("%s: its process died just before the start, and it is not vacant again; caught at %v", key, at)
 		}
 		tr.auditAnswers(key)

@@ -1,11 +1,15 @@
 package killtest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/proxy"
+	"github.com/umavez/umavez/store/sqlitestore"
 	"github.com/umavez/umavez/umavezhttp"
 )
 
@@ -15,6 +19,8 @@ type standing struct {
 	last map[string]map[string]string
 	// diedAt are the records at whose moment a process died, and the moment.
 	diedAt map[string]string
+	// secret is under which records are named: that of the namespace.
+	secret [umavez.HashKeySize]byte
 }
 
 // readJournal reads what all processes of a test wrote. The last line may be
@@ -71,7 +77,7 @@ var doubtful = map[string]bool{
 // died: none, if every attempt came to its end.
 func (s standing) caught(key string) []string {
 	var at []string
-	for _, moment := range s.last[recordID(key)] {
+	for _, moment := range s.last[s.recordID(key)] {
 		if !ended[moment] {
 			at = append(at, moment)
 		}
@@ -80,10 +86,27 @@ func (s standing) caught(key string) []string {
 }
 
 // recordID is the ID of a key's record under the settings of the test.
-func recordID(key string) string {
+func (s standing) recordID(key string) string {
 	principal, err := umavezhttp.Anonymous(nil)
 	if err != nil {
 		panic(err)
 	}
-	return umavez.Key{Scope: umavez.Scope{Namespace: "default", Principal: principal}, Name: key}.ID().String()
+	k := umavez.Key{Scope: umavez.Scope{Namespace: "default", Principal: principal}, Name: key, Secret: s.secret}
+	return k.ID().String()
+}
+
+// readSecret reads from a store under which secret its keys are hashed.
+func readSecret(ctx context.Context, file string) (secret [umavez.HashKeySize]byte, err error) {
+	store, err := sqlitestore.Open(ctx, file, sqlitestore.Options{})
+	if err != nil {
+		return secret, err
+	}
+	defer store.Close()
+	eng, err := umavez.New(store, umavez.Options{})
+	if err != nil {
+		return secret, err
+	}
+	settings, err := eng.Namespace(ctx, "default", proxy.NoPrincipal().Recipe())
+	copy(secret[:], settings.HashKey)
+	return secret, errors.Join(err, eng.Close(ctx))
 }
