@@ -12,7 +12,8 @@ import (
 // What it does for one key is spread over files by idea: claim.go wins the key,
 // flight.go and wait.go hold duplicates back, attempt.go ends what was won,
 // heartbeat.go keeps it alive, and backlog.go repeats what the store has not
-// answered yet.
+// answered yet. reconcile.go, asking.go and completer.go are for what was lost all
+// the same.
 type Engine struct {
 	base   Store       // what New was given
 	store  Store       // the same, behind the sealer

@@ -32,7 +32,12 @@ type Reconciler struct {
 	Timeout time.Duration
 	// Who stands in the audit trail. Default "reconciler".
 	Who string
-	// Ask says what became of a lost operation. An error beats the verdict.
+	// Ask says what became of a lost operation. An error beats the verdict, and
+	// counts as StillUnknown, as a panic does. It must return when ctx ends: by
+	// Timeout, or when Close has waited long enough.
+	//
+	// A caller whose claim has it asked waits for it as for a running attempt, or
+	// for ClaimTimeout if that is longer; the asking goes on without it.
 	Ask func(ctx context.Context, l LostRecord) (Verdict, error)
 }
 
@@ -72,14 +77,17 @@ type Completer struct {
 	// After is how long after the loss it begins. Default 60 s: the client's own
 	// retries come first.
 	After time.Duration
-	// Until is how long after the first claim it begins no more. Default 10 min:
+	// Until is how long after the first claim it begins no more, to the store
+	// call before the operation: see [ErrTooLate]. Default 10 min:
 	// charging after the client has left is a business decision.
 	Until time.Duration
 	// Tries is how many attempts a record may have had; after that it is parked.
 	// Default 5.
 	Tries int
 	// Complete takes the record over, by [Engine.Resume], and runs its operation
-	// to its end. Its error is observed.
+	// to its end. Its error is observed, as is a panic. ctx ends only when Close
+	// has waited long enough. When it fails before the record was taken over, it
+	// is not tried again before After has passed.
 	Complete func(ctx context.Context, l LostRecord) error
 }
 
