@@ -88,8 +88,13 @@ func TestAnnouncedDangers(t *testing.T) {
 		plain bool
 		want  int
 	}{
-		{"127.0.0.1:9091", false, 0}, {"localhost:9091", false, 0}, {"[::1]:9091", false, 0},
-		{"0.0.0.0:9091", false, 1}, {":9091", false, 1}, {"admin.internal:9091", false, 1}, {"127.0.0.1:9091", true, 1},
+		{"127.0.0.1:9091", false, 0},
+		{"localhost:9091", false, 0},
+		{"[::1]:9091", false, 0},
+		{"0.0.0.0:9091", false, 1},
+		{":9091", false, 1},
+		{"admin.internal:9091", false, 1},
+		{"127.0.0.1:9091", true, 1},
 	} {
 		var log bytes.Buffer
 		p := &process{cfg: Config{Admin: c.admin, AdminToken: "token", Keyring: keyring.Source{AllowPlain: c.plain}}, log: slog.New(slog.NewTextHandler(&log, nil))}
