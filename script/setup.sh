@@ -2,8 +2,9 @@
 # Installs what a fresh Debian machine lacks: script/setup.sh demo|test
 #
 # Given are bash, git and Go. The demo needs curl; the tests need a C compiler
-# too, since Go's race detector is linked with one, and strace, which makes a
-# real fsync fail. Whatever is there already is left alone, and nothing is asked.
+# too, since Go's race detector is linked with one, strace, which makes a real
+# fsync fail, and Node with npm for the Express example. Whatever is there already
+# is left alone, and nothing is asked.
 set -euo pipefail
 
 want=${1:-test}
@@ -13,6 +14,8 @@ if [ "$want" = test ]; then
 	# A compiler without the C library's headers is as good as none.
 	gcc -E - <<<'#include <stdlib.h>' >/dev/null 2>&1 || missing+=(gcc libc6-dev)
 	command -v strace >/dev/null || missing+=(strace)
+	command -v node >/dev/null || missing+=(nodejs)
+	command -v npm >/dev/null || missing+=(npm)
 fi
 
 if ! command -v go >/dev/null; then

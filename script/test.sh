@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 script/setup.sh test
+script/npm.sh
 script/lint.sh
 for module in $(script/modules.sh); do
 	echo "== test: $module"

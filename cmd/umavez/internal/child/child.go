@@ -1,6 +1,7 @@
-// Package child runs a program that speaks umavez's ready line in a process of
-// its own, so that tests can signal and kill it. The program is commonly the
-// test binary itself, started again. It knows nothing of package testing.
+// Package child runs a program that speaks umavez's ready line, "NAME: listening
+// on URL", in a process of its own, so that tests can signal and kill it. The
+// program is commonly the test binary itself, started again. It knows nothing of
+// package testing.
 package child
 
 import (
@@ -37,10 +38,13 @@ type Command struct {
 	Path string   // the program
 	Args []string // without its name
 	Env  []string // added to this process's environment
+	// Stdin is what the program reads. The other end of a pipe tells it when this
+	// process has died. Nil: nothing.
+	Stdin *os.File
 }
 
 var (
-	readyLine = regexp.MustCompile(`^umavez: listening on (\S+)`)
+	readyLine = regexp.MustCompile(`^[a-z]+: listening on (\S+)`)
 	adminLine = regexp.MustCompile(`msg=admin address=(\S+)`)
 )
 
@@ -49,6 +53,9 @@ var (
 func Start(c Command) (*Process, error) {
 	p := &Process{cmd: exec.Command(c.Path, c.Args...), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), c.Env...)
+	if c.Stdin != nil {
+		p.cmd.Stdin = c.Stdin
+	}
 	pipe, err := p.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
