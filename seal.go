@@ -10,10 +10,8 @@ import "context"
 // was sealed with other data fails. So does Open of what lies there in plain,
 // unless the sealer is made to take it. Errors show nothing of keys or texts.
 //
-// A sealer with a method Rotating() bool says with it whether other keys than
-// the one in use may have sealed what is kept. While that is so, the engine reads
-// a record before it completes it, since it may have been settled with the same
-// answer under another key.
+// With a sealer the engine reads a record before it completes it: it may have been
+// settled with the same answer in other bytes.
 type Sealer interface {
 	Seal(text, data []byte) ([]byte, error)
 	Open(sealed, data []byte) ([]byte, error)

@@ -23,10 +23,6 @@ type sealedStore struct {
 	sealer Sealer
 }
 
-// rotator is a [Sealer] that knows whether other keys than the one in use may
-// have sealed what is kept.
-type rotator interface{ Rotating() bool }
-
 // ErrUnreadable: what the record holds cannot be opened: it was sealed with a
 // key that is not at hand, lies in plain, was moved to where it is, or is
 // damaged. The error around it says which, and shows nothing of the text.
@@ -79,24 +75,23 @@ func (s *sealedStore) Checkpoint(ctx context.Context, l Lease, step string, resu
 	})
 }
 
-// Complete seals the answer.
+// Complete seals the answer. It reads the record first.
 func (s *sealedStore) Complete(ctx context.Context, l Lease, answer []byte, keep Retention) error {
 	p := place{id: l.ID, field: fieldAnswer, fence: l.Fence}
 	sealed, err := s.seal(p, answer)
 	if err != nil {
 		return notSealed("complete", err)
 	}
-	if r, ok := s.sealer.(rotator); ok && r.Rotating() {
-		// The record may have been settled with this very answer, sealed with
-		// another key. Completed in other bytes, that would go into the audit
-		// trail as a contradiction, for good.
-		kept, same, err := s.kept(ctx, p, answer)
-		switch {
-		case err != nil:
-			return notRead("complete", err)
-		case same:
-			sealed = kept
-		}
+	// The record may have been settled with this very answer, and have it in other
+	// bytes: sealed with another key, or under the fence of a settlement. Completed
+	// in bytes of its own, that would go into the audit trail as a contradiction,
+	// for good.
+	kept, same, err := s.kept(ctx, p, answer)
+	switch {
+	case err != nil:
+		return notRead("complete", err)
+	case same:
+		sealed = kept
 	}
 	return s.inKeptForm(ctx, "complete", p, answer, sealed, ErrLeaseLost, func(sealed []byte) error {
 		return s.base.Complete(ctx, l, sealed, keep)

@@ -103,10 +103,6 @@ func (r *Ring) IDs() []string {
 	return ids
 }
 
-// Rotating reports whether the ring holds more than one key, so that what was
-// sealed elsewhere may be sealed with another one.
-func (r *Ring) Rotating() bool { return len(r.keys) > 1 }
-
 // AllowsPlain reports whether the ring takes what is in plain: see [Source].
 func (r *Ring) AllowsPlain() bool { return r.plain }
 
