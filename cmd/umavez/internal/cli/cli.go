@@ -28,6 +28,8 @@ type grammar struct {
 	Serve     serveCommand     `cmd:"" help:"Protect an API: a reverse proxy in front of it that runs each keyed request once."`
 	Keys      keysCommand      `cmd:"" help:"Look into keys, and settle what is unknown."`
 	Namespace namespaceCommand `cmd:"" help:"What the processes of a namespace agree on."`
+	Demo      demoCommand      `cmd:"" help:"Show on this machine what becomes of payments, with umavez and without."`
+	DemoPart  demoPartCommand  `cmd:"" hidden:"" help:"A process of the demo."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 }
 

@@ -22,9 +22,10 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, `umavez: expected one of "serve", "keys", "namespace", "version"`},
+		{nil, `umavez: expected one of "serve", "keys", "namespace", "demo", "version"`},
 		{[]string{"serv"}, `umavez: unexpected argument serv, did you mean "serve"?`},
-		{[]string{"demo"}, `umavez: unexpected argument demo`},
+		{[]string{"demonstrate"}, `umavez: unexpected argument demonstrate`},
+		{[]string{"demo", "--script", "--seed", "one"}, "umavez: --seed: "},
 		{[]string{"serve"}, "umavez: --upstream URL is required\numavez: --principal is required: none, mtls, auth, header:NAME or jwt:ISS+SUB"},
 		{enough[:5], "umavez: --principal is required"},
 		{with("extra"), "umavez: unexpected argument extra"},
