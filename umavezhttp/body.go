@@ -30,6 +30,9 @@ func bodyProblem(err error) Problem {
 	return problemFor(wire.CodeRequestIncomplete)
 }
 
+// errBodyTaken is a mistake in the order of handlers, or in one of them.
+var errBodyTaken = errors.New("a handler outside has read it and did not put it back")
+
 // readBody reads the whole body of r, at most limit bytes. It comes before any
 // claim: a client that leaves, or lies about the length, must not leave a key
 // behind, and the fingerprint needs all of it.
@@ -53,6 +56,13 @@ func readBody(r *http.Request, limit int64) ([]byte, error) {
 	if err := b.fill(r.Body, limit, r.ContentLength); err != nil {
 		b.recycle()
 		return nil, err
+	}
+	if len(b.bytes) == 0 && r.ContentLength > 0 {
+		// net/http tells of a body that breaks off. This one came whole, and
+		// somebody outside has read it: without its bytes every request of the
+		// key would pass for the same one (rule F10).
+		b.recycle()
+		return nil, &bodyBroken{errBodyTaken}
 	}
 	b.from, r.Body = r.Body, b
 	return b.bytes, nil

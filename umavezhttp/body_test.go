@@ -238,3 +238,16 @@ func TestBodyAllocates(t *testing.T) {
 		}
 	}
 }
+
+// TestF10_BodyThatSomebodyOutsideHasRead: two payments would look the same, so
+// that one of them would get the other one's answer.
+func TestF10_BodyThatSomebodyOutsideHasRead(t *testing.T) {
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("bytes"))
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		t.Fatal(err)
+	}
+	_, err := readBody(r, bodyLimit)
+	if !errors.Is(err, errBodyTaken) || bodyProblem(err).Code != wire.CodeRequestIncomplete {
+		t.Errorf("%v: %+v", err, bodyProblem(err))
+	}
+}

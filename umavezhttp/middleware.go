@@ -80,6 +80,9 @@ func (c *call) prepare() (refusal Problem, ok bool) {
 	c.key.Scope = umavez.Scope{Namespace: o.opt.Namespace, Principal: principal}
 	body, err := readBody(c.r, o.opt.MaxRequestBody)
 	if err != nil {
+		if errors.Is(err, errBodyTaken) {
+			c.logf("%v", err)
+		}
 		return bodyProblem(err), false
 	}
 	settings, err := o.space.settings(c.r.Context())

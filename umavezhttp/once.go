@@ -72,6 +72,11 @@ func (o *Once) Open(ctx context.Context) error {
 	return err
 }
 
+// KeepsRequests reports whether the route keeps its requests (Route.KeepRequest).
+// An adapter to a framework asks it where a handler can only run inside that
+// framework, and so cannot be run by a completer.
+func (o *Once) KeepsRequests() bool { return o.route.KeepRequest }
+
 // Opaque protects a handler of which nothing is known: an attempt that is lost
 // in the middle leaves the outcome unknown, and the key is never run again by
 // itself. At most once. With Route.KeepRequest it needs a reconciler, which alone
