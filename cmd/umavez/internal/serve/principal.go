@@ -3,6 +3,7 @@ package serve
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -54,6 +55,10 @@ var (
 	claimName  = regexp.MustCompile(`^[A-Za-z0-9_.:/-]+$`)
 )
 
+// credentials are headers that say how a caller proves who it is, and not who it
+// is (rule F2): a token is refreshed and a session renewed at any time.
+var credentials = []string{"Authorization", "Proxy-Authorization", "Cookie"}
+
 // parsePrincipal reads the setting. The namespace's recipe is made of it, so it
 // accepts one spelling for each meaning.
 func parsePrincipal(text string) (Principal, error) {
@@ -67,6 +72,9 @@ func parsePrincipal(text string) (Principal, error) {
 			return p, usagef("--principal %s: %q is not a header's name", text, rest)
 		}
 		p.Header = http.CanonicalHeaderKey(rest)
+		if slices.Contains(credentials, p.Header) {
+			return p, usagef("--principal %s: a credential is not a caller: it changes between two attempts, and the retry would run again; take jwt:ISS+SUB, auth or a header that names the caller", text)
+		}
 		return p, nil
 	case p.Kind == PrincipalJWT && more:
 		return parseJWTPrincipal(text, rest)

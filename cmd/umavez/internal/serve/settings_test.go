@@ -70,6 +70,8 @@ var wrongSettings = []struct{ yaml, want string }{
 	{"principal: none:x", "--principal none:x: must be"},
 	{"principal: header", "--principal header: must be"},
 	{"principal: 'header:a b'", `--principal header:a b: "a b" is not a header's name`},
+	{"principal: header:authorization", "--principal header:authorization: a credential is not a caller"},
+	{"principal: header:Cookie", "--principal header:Cookie: a credential is not a caller"},
 	{"principal: header:X-Tenant", "--principal header:X-Tenant: needs --trusted-proxy"},
 	{"principal: jwt", "--principal jwt: must be"},
 	{"principal: jwt:sub", "--principal jwt:sub: must be jwt:ISS+SUB"},
