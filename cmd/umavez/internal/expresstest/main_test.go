@@ -73,8 +73,12 @@ func startNode(t *testing.T, env []string, args ...string) *child.Process {
 // test.
 func startUmavez(t *testing.T, args ...string) *child.Process {
 	t.Helper()
+	return startChild(t, umavezCommand(args...))
+}
+
+func umavezCommand(args ...string) child.Command {
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", ""}, args...)
-	return startChild(t, child.Command{Path: os.Args[0], Args: args, Env: []string{asProgram + "=1"}})
+	return child.Command{Path: os.Args[0], Args: args, Env: []string{asProgram + "=1"}}
 }
 
 func startChild(t *testing.T, c child.Command) *child.Process {

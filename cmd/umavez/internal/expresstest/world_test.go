@@ -60,7 +60,7 @@ func (w *world) startNode() {
 func (w *world) startUmavez() {
 	w.t.Helper()
 	w.umavez = startUmavez(w.t, "--upstream", w.behind.url, "--route", "POST /pagamentos", "--principal", "none",
-		"--store", "sqlite:"+w.store, "--lease", "2s")
+		"--ignore-case", "--store", "sqlite:"+w.store, "--lease", "2s")
 	w.front.move(address(w.umavez))
 }
 
