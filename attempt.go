@@ -141,7 +141,7 @@ func (a *Attempt) Complete(answer []byte) error {
 // Release says that nothing happened and nothing will: the key is vacant again.
 // Duplicates that wait get answer, which is not stored, but for one, who
 // claims; when answer is nil, all of them look again. An attempt that has sent a
-// step is abandoned instead: something may have happened.
+// step, or took a lost one over, is abandoned instead: something may have happened.
 func (a *Attempt) Release(answer []byte) error {
 	a.observe(MomentReleasing, a.observation())
 	return a.finish(job{kind: jobRelease, payload: answer})
@@ -178,6 +178,10 @@ func (a *Attempt) finish(end job) error {
 	var broken error
 	if a.steps != nil {
 		end, broken = a.steps.verdict(end)
+	}
+	if end.kind == jobRelease && a.retried {
+		// It may vouch for itself, and not for the attempt that was lost before it.
+		end = job{kind: jobAbandon, reason: ReasonStatus, payload: end.payload}
 	}
 	a.end = end
 	a.end.attempt, a.end.lease = a, &a.lease

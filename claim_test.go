@@ -329,3 +329,35 @@ func TestDuplicatesWhileTheLeaseIsMadeGood(t *testing.T) {
 		}
 	})
 }
+
+// TestTakenOverRecordIsNotReleased: an attempt may vouch for itself that it did
+// nothing, and not for the one that was lost before it. Neither the operation nor
+// another request with the key may be told that nothing happened.
+func TestTakenOverRecordIsNotReleased(t *testing.T) {
+	eachStore(t, func(t *testing.T, s umavez.Store) {
+		e := newEngine(t, s, umavez.Options{})
+		defer closeEngine(t, e)
+		op := opaque("k")
+		op.Policy = umavez.Rerunnable
+		first := mustClaim(t, e, op)
+		if err := first.Abandon(umavez.ReasonPanic, nil); err != nil {
+			t.Fatal(err)
+		}
+		second := mustClaim(t, e, op)
+		if err := second.Release([]byte("429")); err != nil {
+			t.Fatal(err)
+		}
+		rec, err := e.Get(t.Context(), op.Key)
+		if err != nil || rec.State != umavez.Lost || string(rec.Last) != "429" {
+			t.Fatalf("the record is %v, last word %q, %v; want it lost, with what was said last", rec.State, rec.Last, err)
+		}
+		other := op
+		other.Fingerprint.Sum[0] ^= 1
+		if a, _, err := e.Claim(t.Context(), other); a != nil || !errors.Is(err, umavez.ErrKeyReused) {
+			t.Errorf("another request with the key: attempt %v, %v", a, err)
+		}
+		if err := mustClaim(t, e, op).Complete([]byte("answer")); err != nil {
+			t.Errorf("the next attempt: %v", err)
+		}
+	})
+}
