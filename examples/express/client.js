@@ -82,7 +82,7 @@ function judge(res, { body, replayed }) {
   if (res.status === 409 && code) {
     // Somebody looks into it where there is a Retry-After. Nothing else is worth
     // asking again, and nothing here says that it was not paid.
-    return code === 'outcome-unknown' && after ? { unsure: true, after } : { outcome: 'unknown' };
+    return code === 'outcome-unknown' && res.headers.has('Retry-After') ? { unsure: true, after } : { outcome: 'unknown' };
   }
   if (res.status === 425 || res.status === 429) return { after };
   if (res.status >= 500) {
@@ -111,22 +111,27 @@ function delay(after, attempts, first, longest) {
   return after + Math.random() * Math.min(longest, first * 2 ** (attempts - 1));
 }
 
-// What follows is the command: node client.js [--url URL] [--key KEY] VALOR CARTAO
+// What follows is the command:
+//   node client.js [--url URL] [--key KEY] [--tries N] VALOR CARTAO
 // It ends with 0 when it was paid, 1 when it was not, 3 when nobody can say.
 const statuses = { done: 0, refused: 1, unknown: 3 };
 
 async function main() {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { url: { type: 'string', default: 'http://127.0.0.1:8081' }, key: { type: 'string' } },
+    options: {
+      url: { type: 'string', default: 'http://127.0.0.1:8081' },
+      key: { type: 'string' },
+      tries: { type: 'string', default: '8' },
+    },
   });
   if (positionals.length !== 2) {
-    console.error('uso: node client.js [--url URL] [--key CHAVE] VALOR CARTAO');
+    console.error('uso: node client.js [--url URL] [--key CHAVE] [--tries N] VALOR CARTAO');
     return 2;
   }
   const intent = newIntent({ valor: Number(positionals[0]), cartao: positionals[1] }, values.key);
   console.error(`chave: ${intent.key}`); // with it the payment can be taken up again
-  const result = await pay(values.url, intent);
+  const result = await pay(values.url, intent, { tries: Number(values.tries) });
   console.log(say(result));
   return statuses[result.outcome];
 }

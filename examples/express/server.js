@@ -16,7 +16,7 @@ app.use(express.json());
 
 app.post('/pagamentos', async (req, res) => {
   const { valor, cartao } = req.body ?? {};
-  if (typeof valor !== 'number' || valor <= 0) {
+  if (!Number.isFinite(valor) || valor <= 0) {
     return res.status(400).json({ erro: 'valor deve ser um número maior que zero' });
   }
   if (typeof cartao !== 'string' || !/^\d{12,19}$/.test(cartao)) {
