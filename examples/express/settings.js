@@ -58,13 +58,19 @@ app.post('/falha-depois', () => {
   charge();
   throw new Error('the gateway has charged, and then this');
 });
-let tried = false;
+const tried = new Set();
+const firstTry = (path) => !tried.has(path) && tried.add(path);
 app.post('/falha-antes', (req, res) => {
-  if (!tried) {
-    tried = true;
+  if (firstTry(req.path)) {
     res.set('Idempotency-Outcome', 'released');
     throw new Error('nothing was done yet');
   }
+  res.status(201).json(charge());
+});
+
+// A rate limit.
+app.post('/limite', (req, res) => {
+  if (firstTry(req.path)) return res.set('Retry-After', '1').sendStatus(429);
   res.status(201).json(charge());
 });
 

@@ -49,6 +49,13 @@ func TestE11_ErrorHandlers(t *testing.T) {
 		wantReplay(t, a.post("/falha-antes", "k2", nil), a.post("/falha-antes", "k2", nil))
 		a.wantCharges(2)
 	})
+	t.Run("a rate limit", func(t *testing.T) {
+		if first := a.post("/limite", "k3", nil); first.status != http.StatusTooManyRequests || first.header.Get("Retry-After") != "1" {
+			t.Errorf("first %+v, want 429 and when to come again", first)
+		}
+		wantReplay(t, a.post("/limite", "k3", nil), a.post("/limite", "k3", nil))
+		a.wantCharges(3)
+	})
 }
 
 // TestE12_Streams: an answer in pieces is kept as any; events are not.

@@ -159,6 +159,21 @@ func TestE6_KeepAlive(t *testing.T) {
 	}
 }
 
+// TestE6_Warm: with Node's own five seconds, connections are used again. Only a
+// machine that takes 100 ms between any two of these payments would use none.
+func TestE6_Warm(t *testing.T) {
+	const payments = 40
+	a := newApp(t, nil, everyone...)
+	for i := range payments {
+		if r := a.post("/pagamentos", fmt.Sprint(i), nil); r.status != http.StatusCreated {
+			t.Errorf("payment %d: %+v", i, r)
+		}
+	}
+	if c := a.counts(); c.Charges != payments || c.Connections > payments {
+		t.Errorf("%+v for %d payments, want some on a warm connection", c, payments)
+	}
+}
+
 // TestE7_TrustProxy: whose address and host the application sees.
 func TestE7_TrustProxy(t *testing.T) {
 	forged := header{"X-Forwarded-For": "203.0.113.7", "X-Forwarded-Host": "outra.example"}

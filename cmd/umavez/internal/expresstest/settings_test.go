@@ -28,7 +28,8 @@ var inMemory = []string{"--store", "memory:", "--accept-risk", "single-process"}
 // allRoutes are those of settings.js that charge.
 var allRoutes = []string{
 	"--route", "POST /pagamentos", "--route", "POST /comprovantes", "--route", "POST /sessao/pagamentos",
-	"--route", "POST /falha-depois", "--route", "POST /falha-antes", "--route", "POST /lotes", "--route", "POST /eventos",
+	"--route", "POST /falha-depois", "--route", "POST /falha-antes", "--route", "POST /limite",
+	"--route", "POST /lotes", "--route", "POST /eventos",
 }
 
 // newApp protects all routes. args are umavez's other settings, in which NODE is
