@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/umavez/umavez/cmd/umavez/internal/demo"
 	"github.com/umavez/umavez/cmd/umavez/internal/keys"
 	"github.com/umavez/umavez/cmd/umavez/internal/serve"
 )
@@ -90,18 +91,19 @@ func status(err error, stderr io.Writer) int {
 // defaults are the values that help texts name.
 func defaults() kong.Vars {
 	return kong.Vars{
-		"namespace": serve.DefaultNamespace,
-		"listen":    serve.DefaultListen,
-		"admin":     serve.DefaultAdmin,
-		"store":     serve.DefaultStore,
-		"lease":     short(serve.DefaultLease),
-		"retain":    short(serve.DefaultRetain),
-		"tombstone": short(serve.DefaultTombstone),
-		"wait":      short(serve.DefaultWait),
-		"maxrun":    short(serve.DefaultMaxRun),
-		"drain":     short(serve.DefaultDrain),
-		"risks":     serve.RiskNames(),
-		"logformat": serve.DefaultLogFormat,
-		"loglevel":  serve.DefaultLogLevel,
+		"namespace":  serve.DefaultNamespace,
+		"listen":     serve.DefaultListen,
+		"admin":      serve.DefaultAdmin,
+		"store":      serve.DefaultStore,
+		"demolisten": demo.DefaultListen,
+		"lease":      short(serve.DefaultLease),
+		"retain":     short(serve.DefaultRetain),
+		"tombstone":  short(serve.DefaultTombstone),
+		"wait":       short(serve.DefaultWait),
+		"maxrun":     short(serve.DefaultMaxRun),
+		"drain":      short(serve.DefaultDrain),
+		"risks":      serve.RiskNames(),
+		"logformat":  serve.DefaultLogFormat,
+		"loglevel":   serve.DefaultLogLevel,
 	}
 }

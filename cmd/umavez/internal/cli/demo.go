@@ -13,14 +13,15 @@ import (
 
 // demoCommand is `umavez demo`.
 type demoCommand struct {
+	Listen string  `default:"${demolisten}" env:"-" placeholder:"HOST:PORT" help:"Where the page is (${default}); port 0 takes a free one."`
 	Script bool    `env:"-" help:"Play a story from end to end, print both ledgers and end."`
 	Seed   *uint64 `env:"-" placeholder:"N" help:"What the story's order is drawn from; without it, another one each time."`
 }
 
-// Run plays the script.
+// Run plays the script, or shows the page until it is told to end.
 func (c *demoCommand) Run(ctx context.Context, s *surroundings) error {
-	if !c.Script {
-		return usagef("umavez: demo: --script is required")
+	if c.Seed != nil && !c.Script {
+		return usagef("--seed: goes with --script")
 	}
 	// A signal ends what was started, and removes what was written.
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
@@ -28,6 +29,9 @@ func (c *demoCommand) Run(ctx context.Context, s *surroundings) error {
 	program, err := thisProgram()
 	if err != nil {
 		return err
+	}
+	if !c.Script {
+		return demo.Serve(ctx, program, c.Listen, s.stdout)
 	}
 	seed := uint64(rand.Uint32())
 	if c.Seed != nil {

@@ -26,6 +26,7 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"serv"}, `umavez: unexpected argument serv, did you mean "serve"?`},
 		{[]string{"demonstrate"}, `umavez: unexpected argument demonstrate`},
 		{[]string{"demo", "--script", "--seed", "one"}, "umavez: --seed: "},
+		{[]string{"demo", "--seed", "1"}, "umavez: --seed: goes with --script"},
 		{[]string{"serve"}, "umavez: --upstream URL is required\numavez: --principal is required: none, mtls, auth, header:NAME or jwt:ISS+SUB"},
 		{enough[:5], "umavez: --principal is required"},
 		{with("extra"), "umavez: unexpected argument extra"},

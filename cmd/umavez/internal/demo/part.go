@@ -33,8 +33,18 @@ type Part struct {
 	Gateway string `json:"gateway,omitempty"`
 	// WithoutKeys: the gateway honours no keys.
 	WithoutKeys bool `json:"withoutKeys,omitempty"`
-	// AskAfter is the reconciler's After; see api.Options.
-	AskAfter time.Duration `json:"askAfter,omitempty"`
+	// Times are those of the protected API.
+	Times times `json:"times"`
+}
+
+// times are how long what takes its time takes.
+type times struct {
+	// Lease is the engine's. A machine that stalls for longer loses it, and nothing
+	// is charged twice by that.
+	Lease time.Duration `json:"lease"`
+	// CompleteAfter and AskAfter are those of api.Options.
+	CompleteAfter time.Duration `json:"completeAfter"`
+	AskAfter      time.Duration `json:"askAfter"`
 }
 
 // The roles.
@@ -53,10 +63,6 @@ const (
 
 // ledgerFile is the ledger of a side's account at the gateway.
 func ledgerFile(dir string, s Side) string { return filepath.Join(dir, string(s)+".jsonl") }
-
-// lease is short, so that nobody watches a dead process's lease run out for long.
-// A machine that stalls for longer loses it, and nothing is charged twice by that.
-const lease = 400 * time.Millisecond
 
 // RunPart is a process of the demo. It ends when stdin does, since its parent
 // holds the other end: also when the parent is killed.
@@ -114,12 +120,13 @@ func (p *Part) runProtected(ctx context.Context, stderr io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }() //nolint:contextcheck // what is open is closed also when ctx has ended
-	engine, err := umavez.New(store, umavez.Options{Lease: lease, Sealer: ring})
+	engine, err := umavez.New(store, umavez.Options{Lease: p.Times.Lease, Sealer: ring})
 	if err != nil {
 		return err
 	}
 	pay, err := api.Protected(engine, api.Options{
-		Gateway: api.NewGateway(p.Gateway), WithoutKeys: p.WithoutKeys, AskAfter: p.AskAfter, Log: logger(stderr),
+		Gateway: api.NewGateway(p.Gateway), WithoutKeys: p.WithoutKeys,
+		CompleteAfter: p.Times.CompleteAfter, AskAfter: p.Times.AskAfter, Log: logger(stderr),
 	})
 	if err != nil {
 		return err

@@ -12,8 +12,9 @@ import (
 // scriptTimeout bounds the script: it takes seconds, and busy machines are slow.
 const scriptTimeout = 2 * time.Minute
 
-// noReconciler is longer than a script takes: what is unknown is settled by hand.
-const noReconciler = time.Hour
+// scriptTimes have leases run out soon, since a script waits for that, and have
+// what is unknown settled by hand: nobody else comes before the script is over.
+var scriptTimes = times{Lease: 400 * time.Millisecond, CompleteAfter: time.Minute, AskAfter: time.Hour}
 
 // ErrBroken: the ledgers are not as the promise says.
 var ErrBroken = errors.New("umavez: demo: the promise was not kept")
@@ -54,7 +55,7 @@ func Script(ctx context.Context, p Program, seed uint64, out io.Writer) error {
 
 // playAlone plays a round in a world of its own.
 func (r round) playAlone(ctx context.Context, p Program) (all []played, err error) {
-	w, err := newWorld(p, r.withoutKeys, noReconciler)
+	w, err := newWorld(p, r.withoutKeys, scriptTimes)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ type world struct {
 	program     Program
 	dir         string
 	withoutKeys bool
-	askAfter    time.Duration
+	times       times
 	http        *http.Client
 	token       string
 
@@ -60,9 +60,9 @@ type world struct {
 }
 
 // newWorld starts everything. The folder is made and goes with close.
-func newWorld(p Program, withoutKeys bool, askAfter time.Duration) (_ *world, err error) {
+func newWorld(p Program, withoutKeys bool, t times) (_ *world, err error) {
 	w := &world{
-		program: p, withoutKeys: withoutKeys, askAfter: askAfter, apis: make(map[Side]*child.Process),
+		program: p, withoutKeys: withoutKeys, times: t, apis: make(map[Side]*child.Process),
 		// A connection each: none is left over from a process that was killed.
 		http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: clientTimeout},
 	}
@@ -99,7 +99,7 @@ func newWorld(p Program, withoutKeys bool, askAfter time.Duration) (_ *world, er
 }
 
 func (w *world) run(p Part) (*child.Process, error) {
-	p.Dir, p.WithoutKeys, p.AskAfter = w.dir, w.withoutKeys, w.askAfter
+	p.Dir, p.WithoutKeys, p.Times = w.dir, w.withoutKeys, w.times
 	spec, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
@@ -128,6 +128,16 @@ func (w *world) start(s Side) error {
 
 // kill kills the API of a side, by SIGKILL.
 func (w *world) kill(s Side) { w.api(s).Kill() }
+
+// runs reports whether a side's API runs.
+func (w *world) runs(s Side) bool {
+	select {
+	case <-w.api(s).Ended():
+		return false
+	default:
+		return true
+	}
+}
 
 func (w *world) api(s Side) *child.Process {
 	w.mu.Lock()
