@@ -188,7 +188,7 @@ func (a *Attempt) finish(end job) error {
 	e, j := a.eng, &a.end
 	err := e.repeat(func(ctx context.Context) error { return j.call(ctx, e.store) })
 	if isAnswer(err) {
-		if err := e.settle(j, err); err != nil {
+		if err := e.conclude(j, err); err != nil {
 			return err
 		}
 		return broken

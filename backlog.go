@@ -77,8 +77,8 @@ func (e *Engine) repeat(call func(context.Context) error) error {
 	}
 }
 
-// settle draws the conclusions from the store's answer to a job, and returns it.
-func (e *Engine) settle(j *job, err error) error {
+// conclude draws the conclusions from the store's answer to a job, and returns it.
+func (e *Engine) conclude(j *job, err error) error {
 	a := j.attempt
 	if a == nil {
 		return err
@@ -228,7 +228,7 @@ func (b *backlog) try(j *job) {
 	cancel()
 	if isAnswer(err) {
 		back, size := j.givesBack(), int64(len(j.payload))
-		_ = b.eng.settle(j, err) // an answer that says no has been observed; nobody waits for it
+		_ = b.eng.conclude(j, err) // an answer that says no has been observed; nobody waits for it
 		b.done(back, size)
 		return
 	}

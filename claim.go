@@ -132,7 +132,7 @@ func (e *Engine) claimDetached(ctx context.Context, f *flight, op Operation, req
 	detached := context.WithoutCancel(ctx)
 	started := e.goroutines.start(func() {
 		w := e.claimKnown(detached, f.id, &op, &req, now)
-		if !call.settled.Swap(true) {
+		if !call.taken.Swap(true) {
 			call.done <- w
 			return
 		}
@@ -154,7 +154,7 @@ func (e *Engine) claimDetached(ctx context.Context, f *flight, op Operation, req
 		return w, false
 	case <-ctx.Done():
 		e.gate.again()
-		if call.settled.Swap(true) {
+		if call.taken.Swap(true) {
 			e.gate.leave()
 			return <-call.done, false // it was answered at the same moment
 		}
@@ -165,8 +165,8 @@ func (e *Engine) claimDetached(ctx context.Context, f *flight, op Operation, req
 // claimCall decides who has the result of a claim: the caller who waits for it,
 // or, if the caller left first, the goroutine that made it.
 type claimCall struct {
-	settled atomic.Bool
-	done    chan won
+	taken atomic.Bool
+	done  chan won
 }
 
 // claimKnown claims until the store's answer is known, for at most ClaimTimeout.

@@ -13,7 +13,10 @@
 //   - store.go is the contract of a store, and store/storetest tests it;
 //   - engine.go, and the files it names, run operations: claim, run, complete;
 //   - do.go is the shortest way to use it: [Do] protects any function;
-//   - step.go takes an operation apart into steps that are not repeated.
+//   - step.go takes an operation apart into steps that are not repeated;
+//   - recovery.go is who looks after what was lost all the same, and manage.go
+//     what people do about it; lifesettle.go is both as transitions;
+//   - seal.go is encryption at rest, over any store.
 //
 // Package umavezhttp puts the engine in front of net/http handlers, and package
 // proxy in front of an API in any language. This package imports neither

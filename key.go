@@ -23,9 +23,9 @@ type Key struct {
 	Name  string
 	// Secret keys the hashes that stores keep of the key, so that nobody who
 	// reads a store finds out by trying whose keys it holds, or which. All
-	// processes of a namespace must use the same: see [Settings]. Zero: plain
+	// processes of a namespace must use the same: [Settings].HashKey. Zero: plain
 	// hashes, for keys that are no secret.
-	Secret [32]byte
+	Secret [HashKeySize]byte
 }
 
 // ID names a record. It is the hash of a [Key], and the primary key in a store.
@@ -49,7 +49,7 @@ func (k Key) ID() ID {
 // begin appends what the hashes of a key have in common: their version, and the
 // secret if there is one. In front of length-prefixed parts it keys SHA-256.
 func (k *Key) begin(b []byte) []byte {
-	if k.Secret == ([32]byte{}) {
+	if k.Secret == ([HashKeySize]byte{}) {
 		return append(b, " 1\x00"...)
 	}
 	return append(append(b, " 2\x00"...), k.Secret[:]...)

@@ -2,6 +2,7 @@ package umavez
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -41,16 +42,7 @@ func (q *Query) Fits(rec *Record) bool {
 		rec.Age < q.MinAge:
 		return false
 	}
-	return len(q.States) == 0 || q.wants(rec.State)
-}
-
-func (q *Query) wants(s State) bool {
-	for _, want := range q.States {
-		if want == s {
-			return true
-		}
-	}
-	return false
+	return len(q.States) == 0 || slices.Contains(q.States, rec.State)
 }
 
 // Unsettled reports whether the query wants nothing but running and lost
@@ -59,12 +51,8 @@ func (q *Query) Unsettled() bool {
 	if q.Unknown || q.Reason != "" {
 		return true
 	}
-	for _, s := range q.States {
-		if s != Running && s != Lost {
-			return false
-		}
-	}
-	return len(q.States) > 0
+	settled := func(s State) bool { return s != Running && s != Lost }
+	return len(q.States) > 0 && !slices.ContainsFunc(q.States, settled)
 }
 
 // Listed is a record as a list has it: without its answer, last word, request

@@ -104,7 +104,10 @@ type Observation struct {
 	Policy  Policy
 	Attempt AttemptID
 	Fence   Fence
-	Reason  Reason        // Abandoned, Unknown
+	Reason  Reason        // Abandoned, Unknown; of the lost record: Settled, Asked, Completer, RecoveryFailed
 	Took    time.Duration // Completed, Released, Abandoned: since the start
-	Err     error         // *Failed, Unavailable, Unsaved; Replayed, Unknown: what could not be opened
+	// Err is what went wrong: *Failed, Unavailable, KeyReused, TooManyUnsettled,
+	// Unsaved, LeaseLost, Contradicted, Settled, Asked. Of Replayed and Unknown it
+	// is what of the record could not be opened.
+	Err error
 }

@@ -106,7 +106,7 @@ func (e *Engine) look(ctx context.Context, id ID) (Record, error) {
 }
 
 // errAskGone: Ask ended its goroutine.
-var errAskGone = errors.New("umavez: it ended its goroutine instead of returning")
+var errAskGone = errors.New("umavez: Ask ended its goroutine instead of returning")
 
 // ask calls Ask, on a goroutine that may be left behind. Whatever goes wrong is an
 // error.

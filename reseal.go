@@ -40,8 +40,11 @@ func (e *Engine) Reseal(ctx context.Context, progress func(Resealed)) (done Rese
 	case !ok:
 		return done, fmt.Errorf("%w: sealing records anew", ErrNotOffered)
 	}
-	if err := e.purgeDue(ctx); err != nil {
-		return done, err
+	// Stores show what has expired to nobody, and so not to Rewrite either.
+	if purger, ok := e.base.(Purger); ok {
+		if err := purgeDue(ctx, purger); err != nil {
+			return done, err
+		}
 	}
 	if err := e.resealSettings(ctx, rewriter, &done); err != nil {
 		return done, err
@@ -49,7 +52,7 @@ func (e *Engine) Reseal(ctx context.Context, progress func(Resealed)) (done Rese
 	var failed []error
 	s := &sealedStore{base: e.base, sealer: e.opt.Sealer}
 	for after := (ID{}); ; {
-		b := resealing{store: s, records: map[ID]resealed{}}
+		b := resealing{store: s, records: map[ID]resealResult{}}
 		last, err := rewriter.Rewrite(ctx, after, resealBatch, b.rewrite)
 		b.count(&done)
 		if progress != nil {
@@ -69,16 +72,17 @@ func (e *Engine) Reseal(ctx context.Context, progress func(Resealed)) (done Rese
 // record changes meanwhile; the last time counts.
 type resealing struct {
 	store   *sealedStore
-	records map[ID]resealed
+	records map[ID]resealResult
 }
 
-type resealed struct {
+// resealResult is what has become of one record or namespace.
+type resealResult struct {
 	anew bool
 	err  error // of what could not be opened; it was left as it is
 }
 
 func (b *resealing) rewrite(id ID, rec *Record) error {
-	var r resealed
+	var r resealResult
 	again := func(p place, kept []byte) []byte {
 		p.id, p.fence = id, rec.Fence
 		anew, changed, err := b.store.again(p, kept)
@@ -148,9 +152,9 @@ func (s *sealedStore) again(p place, kept []byte) (anew []byte, changed bool, er
 }
 
 func (e *Engine) resealSettings(ctx context.Context, rewriter Rewriter, done *Resealed) error {
-	found := map[string]resealed{}
+	found := map[string]resealResult{}
 	err := rewriter.RewriteSettings(ctx, func(namespace string, set *Settings) error {
-		var r resealed
+		var r resealResult
 		if e.opt.Sealer.Stale([]byte(set.HashKey)) {
 			anew := *set
 			r.err = e.openSettings(namespace, &anew)
@@ -199,18 +203,5 @@ func (e *Engine) openSettings(namespace string, s *Settings) error {
 		return fmt.Errorf("%w: the hash key of namespace %q: %w", ErrUnreadable, namespace, err)
 	}
 	s.HashKey = string(text)
-	return nil
-}
-
-// purgeDue drops what has expired: stores show it to nobody, and so not to
-// Rewrite either.
-func (e *Engine) purgeDue(ctx context.Context) error {
-	purger, ok := e.base.(Purger)
-	for n := purgeBatch; ok && n == purgeBatch; {
-		var err error
-		if n, err = purger.Purge(ctx, purgeBatch); err != nil {
-			return err
-		}
-	}
 	return nil
 }

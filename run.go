@@ -33,16 +33,20 @@ func (e *Engine) purgeAll(ctx context.Context) {
 	ticker := time.NewTicker(e.opt.PurgeEvery)
 	defer ticker.Stop()
 	for {
-		for {
-			n, err := purger.Purge(ctx, purgeBatch)
-			if err != nil || n < purgeBatch {
-				break
-			}
-		}
+		_ = purgeDue(ctx, purger) // it is tried again
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		}
+	}
+}
+
+// purgeDue drops all that has expired.
+func purgeDue(ctx context.Context, purger Purger) error {
+	for {
+		if n, err := purger.Purge(ctx, purgeBatch); err != nil || n < purgeBatch {
+			return err
 		}
 	}
 }

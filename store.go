@@ -34,8 +34,9 @@ type Store interface {
 	//   - the record runs under req.Attempt already and was not abandoned: the
 	//     lease is set anew, never shortened, and nothing else changes; or
 	//   - the record is lost, its fence is req.TakeOver, its own policy allows a
-	//     takeover and its reason is none that Parks, and its fingerprint is req.Fingerprint: policy, route,
-	//     fingerprint, request and steps stay as the first claim kept them.
+	//     takeover, its reason is none that Parks, and its fingerprint is
+	//     req.Fingerprint: policy, route, fingerprint, request and steps stay as
+	//     the first claim kept them.
 	// In every other case it changes nothing. A vacant key that would be granted
 	// is ErrTooManyUnsettled when req.MaxUnsettled or more records of its scope
 	// are running or lost. The record is returned as it is after the call,
