@@ -7,8 +7,10 @@
 // Whoever needs more than that takes a store that writes to disk.
 //
 // The store never drops a running or lost record, or an answer within its
-// retention, to make room. When it is full it refuses new keys with [ErrFull].
+// retention, to make room. When it is full it refuses new keys with [ErrFull],
+// and when its audit trails are full, settlements with [ErrAuditFull].
 //
-// Start at store.go, which has the calls; shard.go applies them to the maps.
+// Start at store.go and settle.go, which have the calls; shard.go applies them to
+// the maps. list.go and rewrite.go walk through all of them.
 // The package imports nothing of this module but its root.
 package memstore

@@ -68,11 +68,11 @@ func (s *Store) List(ctx context.Context, q umavez.Query) ([]umavez.Listed, erro
 
 // walk looks at all rows, or at all running and lost ones, each under its
 // shard's mutex.
-func (s *Store) walk(ctx context.Context, op string, open bool, look func(*resident, umavez.Instant)) error {
+func (s *Store) walk(ctx context.Context, op string, unsettled bool, look func(*resident, umavez.Instant)) error {
 	for i := range s.shards {
 		walk := s.shards[i].walkAll
-		if open {
-			walk = s.shards[i].walkOpen
+		if unsettled {
+			walk = s.shards[i].walkUnsettled
 		}
 		if err := walk(ctx, s, look); err != nil {
 			return failed(op, err)
@@ -102,11 +102,11 @@ func (sh *shard) walkAll(ctx context.Context, s *Store, look func(*resident, uma
 	return ctx.Err()
 }
 
-// walkOpen goes through a copy of the list, which is one of pointers. A row that
+// walkUnsettled goes through a copy of the list, which is one of pointers. A row that
 // has left it meanwhile is no running or lost one any more.
-func (sh *shard) walkOpen(ctx context.Context, s *Store, look func(*resident, umavez.Instant)) error {
+func (sh *shard) walkUnsettled(ctx context.Context, s *Store, look func(*resident, umavez.Instant)) error {
 	sh.mu.Lock()
-	rows := slices.Clone(sh.open)
+	rows := slices.Clone(sh.unsettled)
 	sh.mu.Unlock()
 	for chunk := range slices.Chunk(rows, listChunk) {
 		if err := ctx.Err(); err != nil {

@@ -88,10 +88,10 @@ func TestWalkSeesWhatMoves(t *testing.T) {
 		claimAt(t, s, n)
 	}
 	sh, seen := s.shardOf(idAt(0)), map[umavez.ID]bool{}
-	if err := sh.walkOpen(t.Context(), s, func(r *resident, _ umavez.Instant) {
+	if err := sh.walkUnsettled(t.Context(), s, func(r *resident, _ umavez.Instant) {
 		if len(seen) == 0 { // as a completion between two chunks does
 			r.phase = umavez.PhaseDone
-			sh.open.place(r)
+			sh.unsettled.place(r)
 		}
 		seen[r.id] = true
 	}); err != nil || len(seen) != rows {

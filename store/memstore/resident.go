@@ -6,8 +6,8 @@ import (
 	"github.com/umavez/umavez"
 )
 
-// resident is a row as it lies in memory. A [umavez.Row] takes 392 bytes, and
-// nearly all rows of a store are done, of which a third of its fields say
+// resident is a row as it lies in memory. A [umavez.Row] takes 360 bytes, and
+// nearly all rows of a store are done ones, in which a third of the fields say
 // nothing; so those stand behind a pointer that is nil for most rows.
 type resident struct {
 	id      umavez.ID
@@ -26,16 +26,16 @@ type resident struct {
 	scope       umavez.ScopeID
 	fingerprint umavez.Fingerprint
 	tries       int32
-	// at is the row's place in its shard's dueHeap, or notDue; open, that in its
-	// openList, or notOpen.
-	at, open     int32
+	// at is the row's place in its shard's dueHeap, or notDue; listed, that in
+	// its unsettledList, or notListed.
+	at, listed   int32
 	phase        umavez.Phase
 	policy       umavez.Policy
 	settled      bool
 	contradicted bool
 }
 
-func newResident(id umavez.ID) *resident { return &resident{id: id, at: notDue, open: notOpen} }
+func newResident(id umavez.ID) *resident { return &resident{id: id, at: notDue, listed: notListed} }
 
 // unsettled reports whether the row is running or lost. Of nil it is not.
 func (r *resident) unsettled() bool { return r != nil && r.phase == umavez.PhaseRunning }

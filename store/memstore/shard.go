@@ -16,11 +16,11 @@ const shardCount = 64
 // shard is a part of the keys under one mutex. A call on a key holds it for as
 // long as Next takes, which is what makes calls on one key atomic.
 type shard struct {
-	mu     sync.Mutex
-	rows   map[umavez.ID]*resident
-	due    dueHeap
-	open   openList
-	trails trails
+	mu        sync.Mutex
+	rows      map[umavez.ID]*resident
+	due       dueHeap
+	unsettled unsettledList
+	trails    trails
 	// req is where a claim's request lies while Next reads it. Next takes it by
 	// pointer; a pointer to the caller's own copy would move every claim's
 	// request to the heap, also that of a claim which is only answered.
@@ -103,7 +103,7 @@ func (s *Store) keep(sh *shard, id umavez.ID, row umavez.Row, bounded *scopeStri
 	was, scope := held.unsettled(), held.scope
 	held.set(row)
 	sh.due.place(held)
-	sh.open.place(held)
+	sh.unsettled.place(held)
 	switch is := held.unsettled(); {
 	case bounded != nil && is:
 		bounded.add(row.Scope, 1)

@@ -6,28 +6,28 @@ import (
 	"github.com/umavez/umavez"
 )
 
-// openList holds the running and lost rows of a shard, in no order: few among
+// unsettledList holds the running and lost rows of a shard, in no order: few among
 // many done ones, and what operators, reconcilers and completers ask for. Rows
 // know their place in it.
-type openList []*resident
+type unsettledList []*resident
 
 // place puts a row where it belongs after a change, in or out.
-func (l *openList) place(r *resident) {
-	switch open := r.phase == umavez.PhaseRunning; {
-	case open && r.open == notOpen:
-		r.open = int32(len(*l)) // a shard never holds 2³¹ rows
+func (l *unsettledList) place(r *resident) {
+	switch unsettled := r.unsettled(); {
+	case unsettled && r.listed == notListed:
+		r.listed = int32(len(*l)) // a shard never holds 2³¹ rows
 		*l = append(*l, r)
-	case !open && r.open != notOpen:
+	case !unsettled && r.listed != notListed:
 		last := len(*l) - 1
 		moved := (*l)[last]
-		(*l)[r.open], moved.open = moved, r.open
+		(*l)[r.listed], moved.listed = moved, r.listed
 		(*l)[last] = nil
-		*l, r.open = (*l)[:last], notOpen
+		*l, r.listed = (*l)[:last], notListed
 	}
 }
 
-// notOpen is the place of a row that is neither running nor lost.
-const notOpen = -1
+// notListed is the place of a row that is neither running nor lost.
+const notListed = -1
 
 // scopeCounts tells how many running and lost records each scope has. Scopes
 // without any take no room. The stripes' mutexes are taken with a shard's held,

@@ -63,16 +63,16 @@ func (s *Store) miscounted() string {
 	for i := range s.shards {
 		sh, open := &s.shards[i], 0
 		for id, r := range sh.rows {
-			if (r.phase == umavez.PhaseRunning) != (r.open != notOpen) || r.open != notOpen && sh.open[r.open] != r {
-				return fmt.Sprintf("row %v of phase %d is at place %d", id, r.phase, r.open)
+			if (r.phase == umavez.PhaseRunning) != (r.listed != notListed) || r.listed != notListed && sh.unsettled[r.listed] != r {
+				return fmt.Sprintf("row %v of phase %d is at place %d", id, r.phase, r.listed)
 			}
 			if r.phase == umavez.PhaseRunning {
 				open++
 				counts[r.scope]++
 			}
 		}
-		if open != len(sh.open) {
-			return fmt.Sprintf("the list has %d rows, want %d", len(sh.open), open)
+		if open != len(sh.unsettled) {
+			return fmt.Sprintf("the list has %d rows, want %d", len(sh.unsettled), open)
 		}
 	}
 	told := 0
