@@ -38,6 +38,9 @@ var layers = []layer{
 		"so it knows none of them"},
 	{"umavezhttp", []string{".", "internal"}, "the middleware works over any store; " +
 		"importing one would bring its driver into every program"},
+	{"umavezgin", []string{".", "umavezhttp"}, "an adapter carries its framework, so it is a module of its own; " +
+		"it has no rules of its own and knows no store"},
+	{"umavezecho", []string{".", "umavezhttp"}, "as umavezgin"},
 	{
 		"umavezhttptest",
 		[]string{".", "umavezhttp", "store/memstore", "internal"},
@@ -255,6 +258,8 @@ var brokenImports = []struct {
 	{"suite uses a store", "store/storetest/a.go", ".", ourModule + "/store/memstore", "storetest may import"},
 	{"middleware uses a store", "umavezhttp/a.go", ".", ourModule + "/store/memstore", "umavezhttp may import"},
 	{"middleware uses the sidecar", "umavezhttp/a.go", ".", ourModule + "/proxy", "umavezhttp may import"},
+	{"adapter uses a store", "umavezgin/a.go", "umavezgin", ourModule + "/store/memstore", "umavezgin may import"},
+	{"adapter uses another one", "umavezecho/a.go", "umavezecho", ourModule + "/umavezgin", "umavezecho may import"},
 	{"test help uses the sidecar", "umavezhttptest/a.go", ".", ourModule + "/proxy", "umavezhttptest may import"},
 	{"sidecar uses a store", "proxy/a.go", "proxy", ourModule + "/store/sqlitestore", "proxy may import"},
 	{"sidecar uses the command", "proxy/a.go", "proxy", ourModule + "/cmd/umavez", "proxy may import"},
@@ -296,6 +301,8 @@ func TestImportRulesAllow(t *testing.T) {
 		madeUp("internal/wire/a.go", ".", "strings"),
 		madeUp("umavezhttp/a.go", ".", "net/http", ourModule, ourModule+"/internal/wire"),
 		madeUp("umavezhttp/a_test.go", ".", "testing", ourModule+"/store/memstore"),
+		madeUp("umavezgin/a.go", "umavezgin", "github.com/gin-gonic/gin", ourModule, ourModule+"/umavezhttp"),
+		madeUp("umavezecho/a_test.go", "umavezecho", "testing", ourModule+"/store/memstore"),
 		madeUp("umavezhttptest/a.go", ".", "testing", ourModule+"/umavezhttp"),
 		madeUp("client/a.go", ".", "net/http", ourModule+"/internal/wire"),
 		madeUp("proxy/a.go", ".", ourModule, ourModule+"/umavezhttp"),
