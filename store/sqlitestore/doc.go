@@ -20,10 +20,9 @@
 // copying a backup over the file; deleting the -wal file; another program that
 // opens the file itself with other settings; a container that is given the file
 // alone and not its folder, so that the -wal file beside it is the container's.
-// And a trap of POSIX locks: a
-// process that opens and closes the database file by itself (to copy or hash
-// it, say) drops SQLite's own locks on it. Back it up with VACUUM INTO, or from
-// another process with the sqlite3 shell.
+// And a trap of POSIX locks: a process that opens and closes the database file by
+// itself (to copy or hash it, say) drops SQLite's own locks on it. Back it up with
+// VACUUM INTO, or from another process with the sqlite3 shell.
 //
 // # Errors
 //
@@ -72,5 +71,6 @@
 // again; the database file itself never shrinks (VACUUM does that).
 //
 // Start reading at store.go and settle.go for the calls, writer.go for the
-// transaction, and apply.go for what is done in it; list.go for lists; open.go for the checks at start-up.
+// transaction, and apply.go for what is done in it; list.go for lists; open.go for
+// the checks at start-up.
 package sqlitestore

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/store/sqlitestore/internal/startlog"
 )
 
 // List implements [umavez.Lister]. A list of what is unsettled goes over the
@@ -48,7 +49,7 @@ const listChunk = 4096
 // listing is a page in the making.
 type listing struct {
 	q       umavez.Query // After moves on
-	own     [16]byte
+	own     startlog.Owner
 	now     umavez.Instant
 	page    []umavez.Listed
 	damaged []error
@@ -145,7 +146,7 @@ func (l *listing) take(f found, err error) {
 	if !l.q.Fits(&rec) {
 		return
 	}
-	if rec.State == umavez.Lost && f.owner != nil && !bytes.Equal(f.owner, l.own[:]) {
+	if rec.State == umavez.Lost && f.foreign(l.own) {
 		l.foreign = true
 	}
 	l.page = append(l.page, umavez.Listed{ID: l.q.After, Record: rec.Brief()})

@@ -79,7 +79,7 @@ func settingsOf(s *scanner, name string) (kept umavez.Settings, err error) {
 
 // AcceptRecipe implements [umavez.SettingsKeeper].
 func (s *Store) AcceptRecipe(ctx context.Context, namespace, recipe, reason string) error {
-	return s.batches.Do(ctx, newTask("accept recipe", func(t *tx) error {
+	return s.batches.Do(ctx, newTask("accept-recipe", func(t *tx) error {
 		t.c.bind(0, recipe, reason, int64(t.now), []byte(namespace))
 		n, err := t.c.exec(stAccept, 4)
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 const purgeRows = 256
 
 // Purge implements [umavez.Purger], in transactions of at most 256 rows, records
-// first and then entries of the audit trail. Space
-// that becomes free in the file is used again.
+// first and then entries of the audit trail. Space that becomes free in the file
+// is used again.
 func (s *Store) Purge(ctx context.Context, limit int) (int, error) {
 	purged := 0
 	for purged < limit {

@@ -183,7 +183,7 @@ func (s *Store) RewriteSettings(ctx context.Context, rewrite func(namespace stri
 		})
 	})
 	if err != nil {
-		return notApplied("rewrite settings", err)
+		return notApplied("rewrite-settings", err)
 	}
 	for _, n := range all {
 		was := n.HashKey
@@ -208,7 +208,7 @@ type namedSettings struct {
 // writeHashKey replaces a hash key, if it is still what it was: else somebody
 // has rewritten it meanwhile.
 func (s *Store) writeHashKey(ctx context.Context, namespace, was, is string) error {
-	return s.batches.Do(ctx, newTask("rewrite settings", func(t *tx) error {
+	return s.batches.Do(ctx, newTask("rewrite-settings", func(t *tx) error {
 		t.c.bind(0, []byte(is), []byte(namespace), []byte(was))
 		n, err := t.c.exec(stRewriteSettings, 3)
 		if err == nil && n != 1 {

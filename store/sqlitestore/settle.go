@@ -1,7 +1,6 @@
 package sqlitestore
 
 import (
-	"bytes"
 	"context"
 	"database/sql/driver"
 	"time"
@@ -32,8 +31,8 @@ func (s *Store) sweepFor(ctx context.Context, id umavez.ID) {
 		c.bind(0, id[:])
 		return c.query(stOwner, 1, func(v []driver.Value) error {
 			sc := scanner{values: v}
-			owner := sc.blob()
-			foreign = owner != nil && !bytes.Equal(owner, own[:])
+			f := found{owner: sc.blob()}
+			foreign = f.foreign(own)
 			return sc.err
 		})
 	})

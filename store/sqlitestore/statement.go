@@ -163,8 +163,8 @@ const auditColumns = "at, action, who, why, fence, before_state, before_reason, 
 
 // listFilter is what a list asks of each row, as far as that is cheap to say
 // here; Query.Fits has the last word. Its parameters: ?1 the id to begin after,
-// ?2 now, ?3 the wanted states as bits, ?4 namespace or ”, ?5 scope or NULL,
-// ?6 route or ”, ?7 the latest claim, ?8 a number of rows.
+// ?2 now, ?3 the wanted states as bits, ?4 namespace or empty, ?5 scope or NULL,
+// ?6 route or empty, ?7 the latest claim, ?8 a number of rows.
 var listFilter = fmt.Sprintf("id > ?1 AND claimed <= ?7 AND (?4 = '' OR namespace = ?4) "+
 	"AND (?5 IS NULL OR scope = ?5) AND (?6 = '' OR route = ?6) AND (?3 >> CASE phase "+
 	"WHEN %d THEN iif(ended <> '' OR until <= ?2, %d, %d) "+
