@@ -179,11 +179,12 @@ func (b *Board) paySide(ctx context.Context, w *world, s Side, p *boardPayment) 
 	for i := range clicks {
 		all.Go(func() { errs[i] = b.attempt(ctx, w, s, p) })
 	}
+	var killed error
 	if p.kill {
-		errs = append(errs, w.killHeld(ctx, s, true))
+		killed = w.killHeld(ctx, s, true)
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, killed)...)
 }
 
 // attempt sends a payment once, and notes what comes of it.
