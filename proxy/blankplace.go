@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/umavez/umavez/internal/wire"
 )
 
 // place says where in a form a value stands, and so how it is spelled.
@@ -108,7 +110,7 @@ func (b *blank) spell(from *facts) (string, error) {
 		}
 		return percent(text), nil
 	case inHeader:
-		if !isFieldText(text) {
+		if !wire.IsFieldText(text) {
 			return "", errHeader
 		}
 	case inJSONString:
@@ -143,17 +145,6 @@ func percent(s string) string {
 func isUnreserved(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
 		c == '-' || c == '.' || c == '_' || c == '~'
-}
-
-// isFieldText reports whether s can be a part of a header's value: visible ASCII
-// and spaces.
-func isFieldText(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x20 || s[i] > 0x7e {
-			return false
-		}
-	}
-	return true
 }
 
 // checkSegments refuses a path in which a segment has come to mean "here" or

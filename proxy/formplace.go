@@ -138,7 +138,7 @@ func parseHeaderForm(name, text string) (form, error) {
 	for _, b := range f.blanks() {
 		b.at = inHeader
 	}
-	if sample := f.sampled(sampleWord); !isFieldText(sample) || sample != strings.TrimSpace(sample) {
+	if sample := f.sampled(sampleWord); !wire.IsFieldText(sample) || sample != strings.TrimSpace(sample) {
 		return nil, errors.New("it holds what cannot stand in a header")
 	}
 	if (name != "Location" && name != "Content-Location") || len(f.blanks()) == 0 {

@@ -64,19 +64,19 @@ func (r *Reconcile) reconciler(rt *umavezhttp.Route) (*asker, umavez.Reconciler,
 			return nil, umavez.Reconciler{}, placed("cancel", err)
 		}
 	}
-	for _, d := range []struct {
+	for _, n := range []struct {
 		name  string
-		value time.Duration
+		value int64
 	}{
-		{"after", r.After},
-		{"every", r.Every},
-		{"park", r.Park},
-		{"quiet", r.Quiet},
-		{"timeout", r.Timeout},
-		{"max-response", time.Duration(r.MaxResponse)},
+		{"after", int64(r.After)},
+		{"every", int64(r.Every)},
+		{"park", int64(r.Park)},
+		{"quiet", int64(r.Quiet)},
+		{"timeout", int64(r.Timeout)},
+		{"max-response", r.MaxResponse},
 	} {
-		if d.value < 0 {
-			return nil, umavez.Reconciler{}, placed(d.name, errors.New("is negative"))
+		if n.value < 0 {
+			return nil, umavez.Reconciler{}, placed(n.name, errors.New("is negative"))
 		}
 	}
 	a.connect(r.Transport)

@@ -133,7 +133,7 @@ func (c *checker) allowed(f form, env, response bool) error {
 		if !ok || value == "" {
 			return fmt.Errorf("%s: there is no such variable", b.shown)
 		}
-		if !isFieldText(value) {
+		if !wire.IsFieldText(value) {
 			return fmt.Errorf("%s: %w", b.shown, errHeader)
 		}
 		b.arg = value

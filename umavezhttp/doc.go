@@ -24,7 +24,7 @@
 //     what is refused.
 //
 // Lost operations have a way of their own: keeprequest.go takes the request down
-// with its claim, complete.go runs the handler with it when the client does not
+// with its claim (request.go, request_codec.go), complete.go runs the handler with it when the client does not
 // come back, and reconcile.go is for those of which nobody may run anything again.
 // status.go tells a caller where its key stands.
 //

@@ -122,7 +122,7 @@ func (o Options) check() (Options, error) {
 	}
 	o.Recipe = cmp.Or(o.Recipe, defaultRecipe)
 	o.Challenge = cmp.Or(o.Challenge, defaultChallenge)
-	if !isFieldValue(o.Challenge) {
+	if !wire.IsFieldText(o.Challenge) {
 		return o, errorf("Options.Challenge is no header value: %q", o.Challenge)
 	}
 	var err error
@@ -188,7 +188,7 @@ func checkAddress(field, address string) error {
 	if _, err := url.Parse(address); err != nil {
 		return errorf("%s is no address: %w", field, err)
 	}
-	if strings.ContainsAny(address, "<>\" ") || !isFieldValue(address) {
+	if strings.ContainsAny(address, "<>\" ") || !wire.IsFieldText(address) {
 		return errorf("%s holds a character that an address must escape: %q", field, address)
 	}
 	return nil
@@ -212,16 +212,6 @@ func headerNames(field string, names []string) ([]string, error) {
 		}
 	}
 	return canonical, nil
-}
-
-// isFieldValue reports whether s can stand in a header: visible ASCII and spaces.
-func isFieldValue(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] < 0x20 || s[i] > 0x7e {
-			return false
-		}
-	}
-	return true
 }
 
 func errorf(format string, args ...any) error {

@@ -36,8 +36,8 @@ type Problem struct {
 	Language string `json:"-"`
 
 	// What Detail tells beyond its code: which key field is wrong (invalid-key),
-	// the cap in bytes and of what (request-too-large), and that the record's fingerprint
-	// recipe is not known here (replay-unavailable, rule F3).
+	// the cap in bytes and of what (request-too-large), and that the record's
+	// fingerprint recipe is not known here (replay-unavailable, rule F3).
 	key           *invalidKey
 	limit         int64
 	whole         bool // the cap is one of the whole request, not of its body

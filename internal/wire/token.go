@@ -12,3 +12,14 @@ func IsToken(s string) bool {
 	}
 	return s != ""
 }
+
+// IsFieldText reports whether s can be a header's value, or a part of one, that
+// every reader takes alike: visible ASCII and spaces.
+func IsFieldText(s string) bool {
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}

@@ -8,7 +8,7 @@ import (
 
 // Request is what a record keeps of a request whose route says KeepRequest: all
 // that its handler may read of it, so that a lost operation can be finished, or
-// looked into, without its client. Its binary form (keptrequest_codec.go) is what
+// looked into, without its client. Its binary form (request_codec.go) is what
 // lies in the store, behind the engine's sealer if it has one.
 type Request struct {
 	Method string
