@@ -45,8 +45,8 @@ type deskFlags struct {
 	AdminToken *string `placeholder:"FILE" help:"The token that serve was given."`
 }
 
-// open opens what the flags name. what else of serve's settings is set comes
-// in more; the settings as they are then come back.
+// open opens what the flags name, and returns what closes it. What else of
+// serve's settings is set by flags stands in more; a serve that runs has its own.
 func (f *deskFlags) open(ctx context.Context, k *kong.Context, stderr io.Writer, more serve.Settings) (keys.Desk, func() error, error) {
 	if f.Admin != "" {
 		for _, name := range []string{"store", "keyring"} {

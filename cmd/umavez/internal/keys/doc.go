@@ -5,5 +5,5 @@
 // it. Both give the same documents (document.go) and the same errors (fault.go).
 //
 // Where to start reading: document.go for what is said, settle.go for what is
-// changed and refused.
+// changed and refused, admin.go for the admin API and token.go for who may use it.
 package keys

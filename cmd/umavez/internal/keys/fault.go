@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // Code says what kind of refusal a [Fault] is. It crosses the admin API.
@@ -77,3 +78,7 @@ func failed(doing string, err error) error {
 	}
 	return &Fault{Code: CodeFailed, Text: doing, cause: err}
 }
+
+// said is an error's text without the name of the program, which stands in front
+// already.
+func said(err error) string { return strings.TrimPrefix(err.Error(), "umavez: ") }

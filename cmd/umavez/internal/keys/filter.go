@@ -1,11 +1,9 @@
 package keys
 
 import (
-	"encoding/hex"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/umavez/umavez"
@@ -74,15 +72,16 @@ func (f *Filter) query() (umavez.Query, error) {
 	return q, nil
 }
 
+// Check finds out what is wrong with a filter before anybody is asked.
+func (f *Filter) Check() error {
+	_, err := f.query()
+	return err
+}
+
 // wants reports whether a record that fits the query is wanted: the store does
 // not tell lost from unknown.
 func (f *Filter) wants(rec *umavez.Record) bool {
 	return len(f.States) == 0 || slices.Contains(f.States, stateOf(rec))
-}
-
-func unhex(to []byte, text string) bool {
-	b, err := hex.DecodeString(text)
-	return err == nil && copy(to, b) == len(to) && len(b) == len(to)
 }
 
 // values spells the filter for the admin API.
@@ -143,36 +142,4 @@ func filterOf(v url.Values) (f Filter, err error) {
 		}
 	}
 	return f, nil
-}
-
-// idOf reads an ID with or without a fence.
-func idOf(text string) (umavez.ID, error) {
-	if strings.Contains(text, ".") {
-		ref, err := refOf(text)
-		return ref.ID, err
-	}
-	id, err := umavez.ParseID(text)
-	if err != nil {
-		return id, faultf(CodeUsage, "ID %s: %s", text, said(err))
-	}
-	return id, nil
-}
-
-// refOf reads an ID with its fence.
-func refOf(text string) (umavez.Ref, error) {
-	ref, err := umavez.ParseRef(text)
-	if err != nil {
-		return ref, faultf(CodeUsage, "ID %s: %s; list and show print it, and the number says what was looked at", text, said(err))
-	}
-	return ref, nil
-}
-
-// said is an error's text without the name of the program, which stands in front
-// already.
-func said(err error) string { return strings.TrimPrefix(err.Error(), "umavez: ") }
-
-// Check finds out what is wrong with a filter before anybody is asked.
-func (f *Filter) Check() error {
-	_, err := f.query()
-	return err
 }

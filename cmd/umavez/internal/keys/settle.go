@@ -66,6 +66,12 @@ func (c *Change) settlement(quiet time.Duration) (ref umavez.Ref, s umavez.Settl
 	return ref, s, err
 }
 
+// Check finds out what is wrong with a change before anybody is asked.
+func (c *Change) Check() error {
+	_, _, err := c.settlement(0)
+	return err
+}
+
 // text reports whether every store keeps it as it is.
 func text(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
@@ -175,10 +181,4 @@ func (l *Local) fault(doing string, err error) error {
 		return faultf(CodeNotOffered, "%s", said(err))
 	}
 	return failed(doing, err)
-}
-
-// Check finds out what is wrong with a change before anybody is asked.
-func (c *Change) Check() error {
-	_, _, err := c.settlement(0)
-	return err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/cmd/umavez/internal/keys"
 )
 
 // How the running and lost records are counted: often enough for an alert that
@@ -19,7 +20,7 @@ const (
 )
 
 // unsettledStates are the values of the gauge's label.
-var unsettledStates = []string{"unknown", "lost", "running"}
+var unsettledStates = []string{keys.StateUnknown, umavez.Lost.String(), umavez.Running.String()}
 
 // newUnsettled makes the gauge. It has no series until something was counted.
 func newUnsettled() *prometheus.GaugeVec {
@@ -79,7 +80,7 @@ func countUnsettled(ctx context.Context, engine *umavez.Engine, namespace string
 		for i := range page {
 			state := page[i].State.String()
 			if page[i].Unknown() {
-				state = "unknown"
+				state = keys.StateUnknown
 			}
 			counts[state]++
 		}
