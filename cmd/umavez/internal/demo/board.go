@@ -33,6 +33,7 @@ var troubles = map[string]trouble{"none": plain, "twice": clickTwice, "drop": dr
 // made in it, and one thing at a time that is done to them.
 type Board struct {
 	program Program
+	times   times
 	life    context.Context
 	end     context.CancelFunc
 	jobs    sync.WaitGroup
@@ -63,7 +64,7 @@ type Attempt struct {
 
 // NewBoard returns a board without a world; Start makes one.
 func NewBoard(ctx context.Context, p Program) *Board {
-	b := &Board{program: p}
+	b := &Board{program: p, times: boardTimes}
 	b.life, b.end = context.WithCancel(ctx)
 	return b
 }
@@ -113,7 +114,7 @@ func (b *Board) Start(withoutKeys bool) error {
 				return err
 			}
 		}
-		w, err := newWorld(b.program, withoutKeys, boardTimes)
+		w, err := newWorld(b.program, withoutKeys, b.times)
 		if err != nil {
 			return err
 		}

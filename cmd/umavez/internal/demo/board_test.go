@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/umavez/umavez/cmd/umavez/internal/keys"
 )
@@ -17,6 +18,7 @@ import (
 // player plays with a board over its API, as the page does.
 type player struct {
 	t   *testing.T
+	b   *Board
 	url string
 }
 
@@ -24,6 +26,8 @@ func newPlayer(t *testing.T, withoutKeys bool) *player {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	b := NewBoard(context.Background(), program)
+	// Nobody comes in between, however slow the machine is.
+	b.times.CompleteAfter, b.times.AskAfter = time.Hour/10, time.Hour
 	server := httptest.NewServer(NewHandler(b))
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
@@ -34,7 +38,7 @@ func newPlayer(t *testing.T, withoutKeys bool) *player {
 			t.Errorf("left %v, %v", left, err)
 		}
 	})
-	p := &player{t: t, url: server.URL}
+	p := &player{t: t, b: b, url: server.URL}
 	p.post(http.StatusAccepted, "start", map[string]any{"withoutKeys": withoutKeys})
 	p.until("a world", func(v View) bool { return v.Ready && !v.Busy })
 	return p
@@ -188,9 +192,11 @@ func TestBoardRefuses(t *testing.T) {
 	p.post(http.StatusBadRequest, "pay", map[string]string{"troubles": "none"})
 	p.post(http.StatusNotFound, "retry", map[string]string{"key": "pedido-1"})
 	p.post(http.StatusNotFound, "settle", map[string]string{"key": "pedido-1"})
-	p.post(http.StatusAccepted, "pay", map[string]string{"trouble": "kill"})
+	p.pay("none")
+	p.setBusy(true)
 	p.post(http.StatusConflict, "pay", map[string]string{"trouble": "none"})
-	p.until("the end of it", func(v View) bool { return !v.Busy })
+	p.post(http.StatusConflict, "start", map[string]bool{"withoutKeys": true})
+	p.setBusy(false)
 
 	for header, value := range map[string]string{"Origin": "https://elsewhere.example", "Host": "elsewhere.example"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/api/pay", strings.NewReader(`{"trouble":"none"}`))
@@ -215,8 +221,15 @@ func TestBoardRefuses(t *testing.T) {
 	}
 }
 
-// TestEvents: who watches is told of what changes, and only then; and a killed
-// server is seen, and its key running, lost and done.
+// setBusy makes as if something were under way.
+func (p *player) setBusy(busy bool) {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	p.b.busy = busy
+}
+
+// TestEvents: who watches is told of what changes, and only then; and of the key
+// of a killed server it is told when it is lost, though nobody did anything.
 func TestEvents(t *testing.T) {
 	p := newPlayer(t, false)
 	res, err := http.Get(p.url + "/api/events")
@@ -251,9 +264,6 @@ func TestEvents(t *testing.T) {
 		for _, payment := range v.Payments {
 			seen[payment.Life.State] = true
 		}
-	}
-	if !seen["running"] {
-		t.Errorf("seen %v", seen)
 	}
 }
 

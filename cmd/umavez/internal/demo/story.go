@@ -169,7 +169,11 @@ func (w *world) killHeld(ctx context.Context, s Side, letGo bool) error {
 // its client ask once more.
 func (d *played) settleUnknown(ctx context.Context, w *world, p payment, r *reply) error {
 	for r.unknown() {
-		if n := w.chargesOf(ctx, d.side, p); n > 1 {
+		known, err := w.known(ctx, d.side, "")
+		if err != nil {
+			return err
+		}
+		if n := len(of(known.Charges, p)); n > 1 {
 			d.broken = append(d.broken, fmt.Sprintf("%s is unknown, and was charged %d times", p.key, n))
 		}
 		settled, err := w.settle(ctx, p.key)
@@ -184,15 +188,6 @@ func (d *played) settleUnknown(ctx context.Context, w *world, p payment, r *repl
 		}
 	}
 	return nil
-}
-
-// chargesOf is how often a payment was charged.
-func (w *world) chargesOf(ctx context.Context, s Side, p payment) (n int) {
-	known, err := w.known(ctx, s, "")
-	if err != nil {
-		return 0 // whoever asks next is told
-	}
-	return len(of(known.Charges, p))
 }
 
 // of are the charges of a payment.
