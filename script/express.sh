@@ -3,6 +3,7 @@
 # fresh copy of the tree, and says how long it took until the first payment was
 # answered. Then it pays again with the same key, and counts the charges.
 set -euo pipefail
+export LC_ALL=C # seconds are read back, and some languages have a comma in them
 cd "$(dirname "$0")/.."
 
 dir=$(mktemp -d)

@@ -54,6 +54,7 @@ func TestClient(t *testing.T) {
 		{"only 500", []string{`500 {}`}, 3, tries},
 		{"the store is away, and nothing was run", []string{`503 {"code":"store-unavailable"}`}, 1, tries},
 		{"an attempt was lost, and then the token was refused", []string{cut, `401 {"code":"unauthenticated"}`}, 3, 2},
+		{"an attempt was lost, and then the key was refused", []string{cut, `422 {"code":"key-reused"}`}, 3, 2},
 		{"an attempt was lost, and then the payment was refused", []string{cut, `402 {"erro":"sem saldo"}`}, 1, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
