@@ -92,9 +92,9 @@ func child(value json.RawMessage, name string) (json.RawMessage, bool, error) {
 			}
 		}
 	case json.Delim('['):
-		index, err := strconv.ParseUint(name, 10, 31)
-		if err != nil || strconv.FormatUint(index, 10) != name {
-			return nil, false, nil // neither 01 nor +1 is an index
+		index, ok := parseIndex(name)
+		if !ok {
+			return nil, false, nil
 		}
 		for i := uint64(0); d.More() && i <= index; i++ {
 			var element json.RawMessage
@@ -107,6 +107,13 @@ func child(value json.RawMessage, name string) (json.RawMessage, bool, error) {
 		}
 	}
 	return found, found != nil, nil
+}
+
+// parseIndex reads a pointer's token as the index of an element. Neither 01 nor
+// +1 is one.
+func parseIndex(name string) (index uint64, ok bool) {
+	index, err := strconv.ParseUint(name, 10, 31)
+	return index, err == nil && strconv.FormatUint(index, 10) == name
 }
 
 // textOf returns a scalar as text: a text without its quotes, a number as it was

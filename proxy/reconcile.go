@@ -87,8 +87,8 @@ type Rule struct {
 	// Status are those that the rule is about: 200, a range such as 400-499, or a
 	// class such as 2xx. Empty: any.
 	Status []string
-	// When are conditions on the answer's JSON; all must hold. An answer that is
-	// looked into and is no JSON is a failure.
+	// When are conditions on the answer's JSON, tried in order; all must hold. An
+	// answer that is looked into and is no JSON is a failure.
 	When []Condition
 	// Verdict is what follows.
 	Verdict Verdict
@@ -122,7 +122,9 @@ type Condition struct {
 	OneOf []any
 	// Exists: there is such a value, null included.
 	Exists bool
-	// Absent: there is none.
+	// Absent: there is none in the object that could hold it, or in the array where
+	// At ends with an index. An answer without that object or array says nothing:
+	// it is a failure, as one that is no JSON.
 	Absent bool
 }
 

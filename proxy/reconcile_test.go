@@ -306,7 +306,15 @@ var badGateways = map[string]badGateway{
 	"another's charge":   {say(200, `{"data":[{"reference":"k2","id":"x"}]}`), ""},
 	"a number for a key": {say(200, `{"data":[{"reference":1,"id":"x"}]}`), ""},
 	"404":                {say(404, nothing), ""},
-	"no id":              {say(200, `{"data":[{"reference":"k1"}]}`), "the answer cannot be made: {{response \"/data/0/id\"}}: there is no such value"},
+	// None of these says that nothing was charged.
+	"200 for an error":  {say(200, `{"error":"search is being rebuilt"}`), `"/data/0" is absent: there is no array at "/data"`},
+	"null for a list":   {say(200, `{"data":null}`), `"/data/0" is absent: there is no array at "/data"`},
+	"an object":         {say(200, `{"data":{}}`), `"/data/0" is absent: there is no array at "/data"`},
+	"an empty object":   {say(200, `{}`), `"/data/0" is absent: there is no array at "/data"`},
+	"a text":            {say(200, `"ok"`), `"/data/0" is absent: there is no array at "/data"`},
+	"another document":  {say(200, `[]`), `"/data/0" is absent: there is no array at "/data"`},
+	"null for a charge": {say(200, `{"data":[null]}`), ""},
+	"no id":             {say(200, `{"data":[{"reference":"k1"}]}`), "the answer cannot be made: {{response \"/data/0/id\"}}: there is no such value"},
 }
 
 // TestBadGateways: whatever a gateway does but answer, the outcome stays unknown,

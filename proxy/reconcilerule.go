@@ -63,6 +63,7 @@ func parseStatus(text string) (statusRange, error) {
 
 // condition is a checked Condition.
 type condition struct {
+	at     string // as it was written, for errors
 	path   []string
 	oneOf  []comparand
 	exists bool // else, without oneOf: absent
@@ -88,7 +89,7 @@ func checkCondition(c Condition) (condition, error) {
 	if said != 1 {
 		return condition{}, errors.New("a condition says exactly one of: what the value equals, what it is one of, that it exists, that it is absent")
 	}
-	checked := condition{path: path, exists: c.Exists}
+	checked := condition{at: c.At, path: path, exists: c.Exists}
 	for i, value := range c.OneOf {
 		v, err := checkComparand(value)
 		if err != nil {
@@ -145,10 +146,10 @@ func (c *condition) holds(from *facts) (bool, error) {
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("umavez: the answer: %w", err)
-	case len(c.oneOf) == 0:
-		return found == c.exists, nil
-	case !found:
-		return false, nil
+	case len(c.oneOf) == 0 && !c.exists:
+		return c.absent(from.response, found)
+	case len(c.oneOf) == 0 || !found:
+		return found, nil
 	}
 	for i := range c.oneOf {
 		want, err := c.oneOf[i].read(from)
@@ -160,6 +161,29 @@ func (c *condition) holds(from *facts) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// absent reports whether the value is not there. Only what could hold it says so:
+// a list without elements says that there is no charge, and an answer without the
+// list ({"error":"try again"}, {"data":null}) says nothing. It is an error.
+func (c *condition) absent(document []byte, found bool) (bool, error) {
+	if found {
+		return false, nil
+	}
+	last := len(c.path) - 1 // the whole document is always found
+	kind, opening := "object", byte('{')
+	if _, ok := parseIndex(c.path[last]); ok {
+		kind, opening = "array", '['
+	}
+	holder, found, err := find(document, c.path[:last])
+	if err != nil {
+		return false, fmt.Errorf("umavez: the answer: %w", err)
+	}
+	if !found || holder[0] != opening {
+		within := c.at[:strings.LastIndexByte(c.at, '/')]
+		return false, fmt.Errorf("umavez: the answer does not say that %q is absent: there is no %s at %q that could hold it", c.at, kind, within)
+	}
+	return true, nil
 }
 
 // fits reports whether the rule is about this answer.
