@@ -97,10 +97,10 @@ func (a *Attempt) unstarted() {
 	a.mu.Lock()
 	a.ended = true
 	a.mu.Unlock()
-	a.observe(MomentUnstarted, a.observation())
 	j := giveBack(&a.lease, a.retried)
 	j.attempt = a
 	a.eng.backlog.add(j)
+	a.observe(MomentUnstarted, a.observation())
 }
 
 // Context is the operation's: it has the values of the caller's context but not

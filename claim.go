@@ -82,10 +82,17 @@ func (e *Engine) begin(ctx context.Context, f *flight, op *Operation, id Attempt
 	a := e.newAttempt(ctx, f, op, id, w)
 	e.flights.run(f, a)
 	// From here on the flight is the attempt's, which may land it any moment.
+	begun := false
+	defer func() {
+		if !begun { // Observe panicked: the key must not wait for an attempt that nobody runs
+			a.unstarted()
+		}
+	}()
 	if w.took {
 		a.observe(MomentTakenOver, a.observation())
 	}
 	a.observe(MomentClaimed, a.observation())
+	begun = true
 	if ctx.Err() != nil {
 		a.unstarted()
 		return nil, Record{}, false, context.Cause(ctx)
@@ -177,13 +184,15 @@ func (e *Engine) claimKnown(ctx context.Context, id ID, op *Operation, req *Clai
 	sent := began
 	for pause := repeatFirst; ; pause = min(2*pause, repeatLast) {
 		w := e.claimOnce(ctx, id, op, req, sent)
-		if w.err == nil || errors.Is(w.err, ErrTooManyUnsettled) {
+		refused := errors.Is(w.err, ErrTooManyUnsettled)
+		if w.err == nil {
 			return w
 		}
-		if AppliedOf(w.err) == Maybe {
+		if !refused && AppliedOf(w.err) == Maybe {
 			maybe, over = true, over || w.over
 		}
-		if e.clock().since(began)+pause >= e.opt.ClaimTimeout || !e.pause(pause) {
+		// Refused as it may be now, a claim before may still be on its way.
+		if refused || e.clock().since(began)+pause >= e.opt.ClaimTimeout || !e.pause(pause) {
 			if maybe {
 				e.backlog.add(giveBack(&Lease{ID: id, Attempt: req.Attempt}, over))
 			}

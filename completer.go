@@ -16,7 +16,7 @@ func (e *Engine) mayComplete(rec *Record) *Completer {
 		return nil
 	}
 	c := e.recoveries.completer(rec.Namespace, rec.Route)
-	if c == nil || rec.Since < c.After || rec.Age >= c.Until {
+	if c == nil || rec.Since < c.After || rec.Age >= c.Until || e.keeper.owns(rec.Attempt) {
 		return nil
 	}
 	return c

@@ -24,6 +24,7 @@ type Engine struct {
 
 	flights *flights
 	keeper  keeper
+	leaps   leaps
 	backlog backlog
 	waiters atomic.Int64
 

@@ -11,9 +11,9 @@ var (
 	// ErrLeaseLost: the record no longer carries this attempt, or is no longer
 	// running. Whatever the record says now is the answer.
 	ErrLeaseLost = errors.New("umavez: the record no longer belongs to this attempt")
-	// ErrHasSteps: a record that holds a step, or of which an earlier attempt may
-	// have sent one, is never released.
-	ErrHasSteps = errors.New("umavez: the record holds a step, or may have one in doubt, and cannot be released")
+	// ErrHasSteps: a record that holds a step, or whose earlier attempt was lost,
+	// is never released.
+	ErrHasSteps = errors.New("umavez: the record holds a step, or has lost an attempt before, and cannot be released")
 	// ErrStepKept: the step is kept already, with another result.
 	ErrStepKept = errors.New("umavez: the step is kept already with another result")
 	// ErrMoved: the record is not the one that was looked at: its fence has

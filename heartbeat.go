@@ -28,6 +28,7 @@ type beat struct {
 	due   time.Duration // by the monotonic clock
 	index int           // in the heap, from 1; 0: not in it
 	busy  bool          // an extend is under way
+	over  bool          // MaxRun is over
 }
 
 // keeper keeps the leases of all running attempts alive: one heap by due time
@@ -149,8 +150,7 @@ func (k *keeper) beat(a *Attempt) {
 	sent := e.clock()
 	left := e.opt.MaxRun - sent.since(a.began)
 	if left <= 0 {
-		k.next(a, never)
-		a.overdue(MomentRunTooLong, nil)
+		k.overrun(a, sent)
 		return
 	}
 	d := min(e.opt.Lease, left)
@@ -177,6 +177,43 @@ func (k *keeper) beat(a *Attempt) {
 			a.overdue(MomentExtendFailed, ErrLeaseRanOut)
 		}
 	}
+}
+
+// overrun is the beat of an attempt past MaxRun. It extends nothing. An opaque
+// operation runs on, and still has to be told when its key is settled.
+func (k *keeper) overrun(a *Attempt, sent reading) {
+	e := k.eng
+	if !a.beat.over {
+		a.beat.over = true // beats of one attempt come one after the other
+		a.overdue(MomentRunTooLong, nil)
+	} else {
+		ctx, cancel := e.callContext(context.Background(), e.opt.Lease/(2*beatsPerLease))
+		rec, err := e.store.Get(ctx, a.lease.ID)
+		cancel()
+		if err == nil && (rec.Attempt != a.lease.Attempt || rec.Settled) {
+			k.next(a, never)
+			a.cancel(ErrLeaseLost)
+			return
+		}
+	}
+	if a.policy != Opaque {
+		k.next(a, never)
+		return
+	}
+	k.next(a, sent.mono+e.opt.Lease)
+}
+
+// owns reports whether an attempt runs in this process under a lease that is good
+// by the process's own clocks, whatever the store's clock says of it.
+func (k *keeper) owns(id AttemptID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, a := range k.heap {
+		if a.lease.Attempt == id {
+			return a.leaseLeft() > 0
+		}
+	}
+	return false
 }
 
 // overdue: duplicates must no longer follow this attempt, but ask the store. An

@@ -248,9 +248,9 @@ func (row Row) release(now Instant, ev Event) (Row, Effect) {
 		if row.Attempt != ev.Attempt || row.Ended != "" {
 			return row, Effect{Err: ErrLeaseLost}
 		}
-		// A step that an earlier attempt may have sent is in doubt; the record
-		// alone knows since when its key is in use.
-		if len(row.Steps) > 0 || row.Policy == Stepped && row.Tries > 1 {
+		// An attempt may vouch for itself that it did nothing, and not for one that
+		// was lost before it; the record alone knows of that one.
+		if len(row.Steps) > 0 || row.Tries > 1 {
 			return row, Effect{Err: ErrHasSteps}
 		}
 	case PhaseDone:
@@ -289,7 +289,9 @@ func (row Row) abandon(now Instant, ev Event) (Row, Effect) {
 	if row.Ended == "" {
 		row.Ended = ReasonError
 	}
-	row.Until = min(row.Until, now)
+	// Also when the lease was over: until this moment its owner was at work, and
+	// may have sent something just now. The loss counts from here.
+	row.Until = now
 	if ev.Payload != nil {
 		row.Last = ev.Payload
 	}

@@ -108,10 +108,20 @@ func (s *Settlement) check() error {
 // plainText: stores keep it in a column of text.
 func plainText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
+// plain makes text of at most so many bytes that any store takes.
+func plain(s string, most int) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	return strings.ToValidUTF8(s[:min(len(s), most)], "") // not in the middle of a rune
+}
+
 // DefaultQuiet is how long after a loss it is too early to say that nothing can
-// happen any more, unless the engine's MaxRun is longer: a gateway may hold a
-// request for minutes.
+// happen any more, unless the engine's MaxRun is long.
 const DefaultQuiet = 10 * time.Minute
 
-// Quiet is the engine's default for [Settlement].Quiet.
-func (e *Engine) Quiet() time.Duration { return max(DefaultQuiet, e.opt.MaxRun) }
+// OnTheWire is the longest that a foreign system is taken to hold a request before
+// it acts on it.
+const OnTheWire = 5 * time.Minute
+
+// Quiet is the engine's default for [Settlement].Quiet: an owner that lost its
+// lease may send until MaxRun, and what it sends may arrive OnTheWire later.
+func (e *Engine) Quiet() time.Duration { return max(DefaultQuiet, e.opt.MaxRun+OnTheWire) }

@@ -30,7 +30,7 @@ func (e *Engine) mayAsk(rec *Record) *reconciler {
 		return nil
 	}
 	r := e.recoveries.reconciler(rec)
-	if r == nil || rec.Since < r.After {
+	if r == nil || rec.Since < r.After || e.keeper.owns(rec.Attempt) {
 		return nil
 	}
 	return r
@@ -51,6 +51,7 @@ func (e *Engine) reconcile(ctx context.Context, id ID, fence Fence, r *reconcile
 		return // another holds it, it has moved, or the store is away
 	}
 	read := e.clock()
+	e.leaps.look(read, e.opt.Lease)
 	rec, err := e.look(ctx, id)
 	if err != nil || rec.State != Lost || rec.Fence != fence {
 		return // the hold runs out; or a late owner has completed
@@ -64,7 +65,7 @@ func (e *Engine) reconcile(ctx context.Context, id ID, fence Fence, r *reconcile
 	e.tell(MomentAsked, id, rec.Route, rec.Policy, Observation{
 		Attempt: rec.Attempt, Fence: fence, Reason: rec.Reason, Err: err,
 	})
-	if v.tooEarly(&rec, r) {
+	if v.tooEarly(min(rec.Since, e.leaps.calm(read)), r) {
 		v = StillUnknown()
 	}
 	if err == nil && v.action != "" {
@@ -77,9 +78,10 @@ func (e *Engine) reconcile(ctx context.Context, id ID, fence Fence, r *reconcile
 }
 
 // tooEarly: what was looked for before the quiet time was over may have come since.
-// The store looks at the quiet time, too, but only when the verdict has arrived.
-func (v Verdict) tooEarly(rec *Record, r *reconciler) bool {
-	return v.action == ActionCannotHappen && v.proof == "" && rec.Since < r.Quiet
+// The store looks at the quiet time, too, but only when the verdict has arrived, and
+// by a clock that may have leapt.
+func (v Verdict) tooEarly(quiet time.Duration, r *reconciler) bool {
+	return v.action == ActionCannotHappen && v.proof == "" && quiet < r.Quiet
 }
 
 // pause is how long after a turn the next one comes, of a record that has been
@@ -158,7 +160,7 @@ func (v Verdict) settlement(r *reconciler, rec *Record, e *Engine) Settlement {
 	default:
 		s.Quiet, s.Why = r.Quiet, fmt.Sprintf("asked more than %v after the loss, and it did not happen", r.Quiet)
 	}
-	s.Why = s.Why[:min(len(s.Why), MaxWhy)]
+	s.Why = plain(s.Why, MaxWhy)
 	return s
 }
 

@@ -143,6 +143,8 @@ func (r *reconciler) fill(quiet time.Duration) error {
 		return errorf("Reconciler.Quiet is %v, less than the engine's %v: a request may be on its way for as long", r.Quiet, quiet)
 	case r.After > r.Park:
 		return errorf("Reconciler.After (%v) is longer than Reconciler.Park (%v): it would never be asked", r.After, r.Park)
+	case !plainText(r.Who):
+		return errorf("Reconciler.Who is text in UTF-8, without NUL")
 	case len(r.Who) > MaxWho:
 		return errorf("Reconciler.Who has %d bytes; the audit trail keeps %d", len(r.Who), MaxWho)
 	}

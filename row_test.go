@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// TestLossCountsFromTheEndOfTheLease, whether the owner said so or not.
+// TestLossCountsFromTheEndOfTheLease, or from the end that its owner told: until
+// then it was at work, lease or no lease.
 func TestLossCountsFromTheEndOfTheLease(t *testing.T) {
 	row, end := running(mine, Opaque, lifeNow), lifeNow.Add(time.Minute)
 	if rec := row.Record(end); rec.Since != time.Minute || rec.Reason != ReasonKilled {
 		t.Errorf("a minute after its lease the record is lost for %v, reason %q", rec.Since, rec.Reason)
 	}
 	late, _ := Next(row, lifeNow.Add(time.Second), Event{Kind: EventAbandon, Attempt: mine})
-	if rec := late.Record(end); rec.Since != time.Minute || rec.Reason != ReasonError {
+	if rec := late.Record(end); rec.Since != time.Minute-time.Second || rec.Reason != ReasonError {
 		t.Errorf("abandoned late, the record is lost for %v, reason %q", rec.Since, rec.Reason)
 	}
 	early, _ := Next(running(mine, Opaque, end), lifeNow, Event{Kind: EventAbandon, Attempt: mine, Reason: ReasonPanic})

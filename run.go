@@ -81,6 +81,7 @@ func (e *Engine) passes(ctx context.Context, w *worker, wanted func() bool) {
 			return
 		case <-timer.C:
 		}
+		e.leaps.look(e.clock(), e.opt.Lease)
 		if wanted() {
 			w.pass(ctx)
 		}

@@ -62,13 +62,14 @@ type Store interface {
 	// Release has answered nil, a claim of that attempt that arrives later is
 	// not granted, also when the release found no record. (The record has room
 	// for one barred attempt: the bar stands until another attempt claims or
-	// releases the key.) With a step kept, or in a stepped record that was taken
-	// over, of which an earlier attempt may have sent one, it is ErrHasSteps; when
-	// another attempt holds the key, or it is done or abandoned, ErrLeaseLost.
+	// releases the key.) With a step kept, or an earlier attempt lost, of which
+	// the record alone knows, it is ErrHasSteps; when another attempt holds the
+	// key, or it is done or abandoned, ErrLeaseLost.
 	Release(ctx context.Context, l Lease) error
 
 	// Abandon ends the lease now: the attempt has ended, and its outcome is not
-	// known. A late Complete still counts; a later Extend or Claim of the same
+	// known. The record is lost from now on, also when its lease was over before:
+	// until now its owner was at work. A late Complete still counts; a later Extend or Claim of the same
 	// attempt does not revive the lease. A non-nil last becomes the record's
 	// Last. Abandoning again is a no-op: the first reason and word stand.
 	Abandon(ctx context.Context, l Lease, reason Reason, last []byte) error
