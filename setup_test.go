@@ -17,8 +17,20 @@ const note = "echo \"${0##*/} $*\" >>\"$LOG\"\n"
 // compiles is a compiler whose C library has its headers, and bare one without.
 const compiles, bare = "exit 0", "exit 1"
 
+// everything is what is installed for the tests where there is nothing.
+const everything = "curl ca-certificates gcc libc6-dev strace nodejs npm chromium"
+
 func freshMachine() machine {
 	return machine{"go": "", "apt-get": note, "id": "echo 0", "env": "shift; \"$@\""}
+}
+
+// testMachine has all that the tests need.
+func testMachine() machine {
+	m := freshMachine().with("gcc", compiles)
+	for _, name := range []string{"curl", "strace", "node", "npm", "chromium"} {
+		m = m.with(name, "")
+	}
+	return m
 }
 
 func (m machine) with(name, does string) machine { m[name] = does; return m }
@@ -54,11 +66,13 @@ func TestSetupInstallsWhatIsMissing(t *testing.T) {
 		want    string
 		install string // how the last call of apt-get ends; "": none is made
 	}{
-		{"all there", freshMachine().with("curl", "").with("gcc", compiles).with("strace", ""), "test", ""},
+		{"all there", testMachine(), "test", ""},
 		{"a demo needs no compiler", freshMachine().with("curl", ""), "demo", ""},
-		{"nothing there", freshMachine(), "test", "curl ca-certificates gcc libc6-dev strace"},
+		{"nothing there", freshMachine(), "test", everything},
 		{"nothing there, for a demo", freshMachine(), "demo", "curl ca-certificates"},
-		{"a compiler without headers", freshMachine().with("curl", "").with("gcc", bare).with("strace", ""), "test", "gcc libc6-dev"},
+		{"a compiler without headers", testMachine().with("gcc", bare), "test", "gcc libc6-dev"},
+		{"no Node", testMachine().without("node").without("npm"), "test", "nodejs npm"},
+		{"no browser", testMachine().without("chromium"), "test", "chromium"},
 	} {
 		calls, said, err := c.machine.setUp(t, c.want)
 		switch {
@@ -97,7 +111,7 @@ func TestSetupSaysWhatItCannotInstall(t *testing.T) {
 		says    string
 	}{
 		{"no Go", freshMachine().without("go"), "umavez needs Go"},
-		{"no apt-get", freshMachine().without("apt-get"), "by hand: curl ca-certificates gcc libc6-dev strace"},
+		{"no apt-get", freshMachine().without("apt-get"), "by hand: " + everything},
 		{"no network", freshMachine().with("apt-get", "echo no route to host >&2; exit 100"), "no route to host"},
 	} {
 		if _, said, err := c.machine.setUp(t, "test"); err == nil || !strings.Contains(said, c.says) {

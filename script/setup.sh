@@ -3,8 +3,8 @@
 #
 # Given are bash, git and Go. The demo needs curl; the tests need a C compiler
 # too, since Go's race detector is linked with one, strace, which makes a real
-# fsync fail, and Node with npm for the Express example. Whatever is there already
-# is left alone, and nothing is asked.
+# fsync fail, Node with npm for the Express example, and Chromium, which looks at
+# the demo's page. Whatever is there already is left alone, and nothing is asked.
 set -euo pipefail
 
 want=${1:-test}
@@ -16,6 +16,7 @@ if [ "$want" = test ]; then
 	command -v strace >/dev/null || missing+=(strace)
 	command -v node >/dev/null || missing+=(nodejs)
 	command -v npm >/dev/null || missing+=(npm)
+	command -v chromium >/dev/null || missing+=(chromium)
 fi
 
 if ! command -v go >/dev/null; then
