@@ -72,7 +72,8 @@ func (r *Record) explainLost() (why, whatToDo string) {
 			" If none comes, settle it as happened, or as one that cannot happen."
 	}
 	if r.HeldLeft > 0 {
-		whatToDo = fmt.Sprintf("Somebody is looking into it, for up to %v; wait for that. Otherwise: ", rough(r.HeldLeft)) + whatToDo
+		whatToDo = fmt.Sprintf("A reconciler is asking about it, or asks again when its pause is over, in %v at the latest; wait for that if you can. Otherwise: ",
+			rough(r.HeldLeft)) + whatToDo
 	}
 	return why, whatToDo
 }

@@ -103,7 +103,7 @@ func TestExplainTellsWhatThereIs(t *testing.T) {
 		{"a last word", Record{State: Lost, Last: []byte("502")}, "last answer that was seen", "settle", "502"},
 		{"no last word", Record{State: Lost}, "it is not run again", "settle", "last answer"},
 		{"a step", doubt, `about to send "lost".`, "settle", `"kept"`},
-		{"a hold", Record{State: Lost, HeldLeft: 90 * time.Second}, "not run again", "for up to 1m30s; wait", "looking"},
+		{"a hold", Record{State: Lost, HeldLeft: 90 * time.Second}, "not run again", "in 1m30s at the latest; wait", "looking"},
 		{"cleared", Record{State: Lost, Policy: Stepped, Reason: ReasonSettled}, "cannot happen any more", "resumes after the last kept step", "may have"},
 		{"rerunnable", Record{State: Lost, Policy: Rerunnable, Reason: ReasonPanic}, "panicked", "declared that this is safe", "not run"},
 	} {

@@ -81,6 +81,14 @@ func unframe(kept []byte) (sealed []byte, fence Fence, framed bool) {
 	return kept[frameHead:], Fence(binary.BigEndian.Uint64(kept[len(frameMark):])), true
 }
 
+// IsSealed reports whether what a record holds has the form of what a [Sealer] of
+// an engine has sealed. An engine without one hands it out as it is kept; for
+// those who tell operators why it says nothing.
+func IsSealed(kept []byte) bool {
+	_, _, framed := unframe(kept)
+	return framed
+}
+
 // openOne opens what stands in a place of a record.
 func (s *sealedStore) openOne(p place, kept []byte) ([]byte, error) {
 	sealed, fence, framed := unframe(kept)

@@ -263,9 +263,9 @@ func start(ctx context.Context, t *testing.T, r *reader, b block) *terminal {
 		text = strings.ReplaceAll(text, "127.0.0.1:8082", "127.0.0.1:0")
 	}
 	if strings.HasPrefix(b.check, prints) || strings.HasPrefix(b.check, endsBad) {
-		// What one block calls ID, the next ones do, too: they are one terminal.
+		// What one block calls ID or KEY, the next ones do, too: they are one terminal.
 		session := filepath.Join(r.dir, "session")
-		text = fmt.Sprintf("[ ! -f %[1]s ] || . %[1]s\n%[2]s\n[ -z \"${ID-}\" ] || declare -p ID > %[1]s\n", session, text)
+		text = fmt.Sprintf("[ ! -f %[1]s ] || . %[1]s\n%[2]s\nfor v in ID KEY; do [ -z \"${!v-}\" ] || declare -p $v; done > %[1]s\n", session, text)
 	}
 	term := &terminal{done: make(chan error, 1), more: make(chan struct{})}
 	term.cmd = exec.CommandContext(ctx, "bash", "-euc", text)

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -105,6 +104,5 @@ func (c *changeFlags) apply(ctx context.Context, s *surroundings, k *kong.Contex
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.stdout, "%s: %s → %s\n", done.ID, done.Before, done.After)
-	return nil
+	return done.Text(s.stdout)
 }

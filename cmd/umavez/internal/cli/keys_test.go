@@ -39,7 +39,7 @@ func TestKeys(t *testing.T) {
 			}
 			got := s.must(carrier, "settle", unknown.ID, "--happened", "--status", "201", "--header", "Location: /pagamentos/7",
 				"--body", "@"+body, "--reason", "found in the gateway's ledger, ticket 12")
-			if want := unknown.ID + ": unknown → done\n"; got != want {
+			if want := unknown.ID + ": unknown (5xx) → done\n"; got != want {
 				t.Errorf("settle prints %q, want %q", got, want)
 			}
 			if a := s.pay(key, "500"); a.status != 201 || a.body != `{"id":7}` || !a.replayed() || a.header.Get("Location") != "/pagamentos/7" || a.header.Get("Content-Type") != "application/json" {
@@ -142,7 +142,7 @@ func TestAdminToken(t *testing.T) {
 	s := newShop(t)
 	admin := []string{"--admin", s.p.Admin}
 	s.refuses(2, "needs --admin-token", admin, "list")
-	s.refuses(1, "this needs the token", append(admin, "--admin-token", secretFile(t, "wrong", "s3cret-wrong-token")), "list")
+	s.refuses(1, "this is not serve's token", append(admin, "--admin-token", secretFile(t, "wrong", "s3cret-wrong-token")), "list")
 	s.refuses(2, "--admin-token /does/not/exist: ", append(admin, "--admin-token", "/does/not/exist"), "list")
 	s.must(append(admin, "--admin-token", s.token), "list")
 	if err := os.Chmod(s.token, 0o644); err != nil {

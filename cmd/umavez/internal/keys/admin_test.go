@@ -55,6 +55,11 @@ func TestToken(t *testing.T) {
 			}
 		}
 	}
+	for shown, says := range map[string]string{"": "this needs the token of serve", "Bearer s3cret-token-of-somebody": "this is not serve's token"} {
+		if w := asked(h, http.MethodGet, "/keys", "", with("Authorization", shown)); !strings.Contains(w.Body.String(), says) {
+			t.Errorf("%q: %s, want %s", shown, w.Body, says)
+		}
+	}
 	twice := func(r *http.Request) { r.Header.Add("Authorization", "Bearer "+goodToken) }
 	if w := asked(h, http.MethodGet, "/keys", "", twice); w.Code != http.StatusUnauthorized {
 		t.Errorf("two Authorization fields: %d", w.Code)

@@ -35,8 +35,9 @@ type Key struct {
 	// Age is since the first claim, Since since the present state began.
 	Age   float64 `json:"age_seconds"`
 	Since float64 `json:"since_seconds"`
-	// Held is for how long somebody looks into it, alone; Lease is what is left
-	// of a running one's, Retain of a done one's answer.
+	// Held is for how long a reconciler has it to itself, asking or pausing before
+	// it asks again; Lease is what is left of a running one's, Retain of a done
+	// one's answer.
 	Held   float64 `json:"held_seconds"`
 	Lease  float64 `json:"lease_seconds"`
 	Retain float64 `json:"retain_seconds"`
@@ -63,9 +64,11 @@ type Shown struct {
 	LastStatus   int `json:"last_status"`
 	AnswerStatus int `json:"answer_status"`
 	// LastBytes and AnswerBytes are how long they are in the store. Without a
-	// status they are no HTTP answers, or sealed with a key that is not here.
+	// status they are no HTTP answers, or Sealed.
 	LastBytes   int `json:"last_bytes"`
 	AnswerBytes int `json:"answer_bytes"`
+	// Sealed: what it holds is sealed, and whoever answers has no key ring.
+	Sealed bool `json:"sealed"`
 	// Request: the record holds the request, for a completer.
 	Request bool `json:"request"`
 	// Unreadable says what of it could not be opened with this key ring; else
@@ -93,10 +96,14 @@ type Entry struct {
 	At  string  `json:"at"`
 }
 
+// DefaultNamespace is that of services which name none.
+const DefaultNamespace = "default"
+
 // Names are what a client sent, and who it is. Principal is in the parts that
 // the namespace's recipe has: none, one for header and auth, and two for jwt
 // (issuer and caller) and mtls (subject and issuer).
 type Names struct {
+	// Namespace may be empty: DefaultNamespace.
 	Namespace string   `json:"namespace"`
 	Principal []string `json:"principal"`
 	// Key may be empty: then only the scope is wanted.
@@ -129,11 +136,15 @@ type Change struct {
 	Body   []byte   `json:"body,omitempty"`
 }
 
-// Changed is where a change has led.
+// Changed is where a change has led. The reasons are those of unknown and lost.
 type Changed struct {
-	ID     string `json:"id"`
-	Before string `json:"before"`
-	After  string `json:"after"`
+	ID           string `json:"id"`
+	Before       string `json:"before"`
+	BeforeReason string `json:"before_reason"`
+	After        string `json:"after"`
+	AfterReason  string `json:"after_reason"`
+	// Quiet is how long after the loss this change had to wait. 0: not at all.
+	Quiet float64 `json:"quiet_seconds"`
 }
 
 // Purged is what a purge has dropped or shortened.

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 // Find hashes the names as the services of the namespace do.
 func (l *Local) Find(ctx context.Context, n Names) (Found, error) {
+	n.Namespace = cmp.Or(n.Namespace, DefaultNamespace)
 	s, err := l.settings(ctx, n.Namespace)
 	if err != nil {
 		return Found{}, err
@@ -62,7 +64,8 @@ func (l *Local) settings(ctx context.Context, namespace string) (umavez.Settings
 }
 
 // principalOf puts a principal together as the sidecar's sources do. The
-// recipes of programs are their own: those take one part, which is it.
+// recipes of programs are their own: one part is the principal as it stands,
+// and several are joined as umavezhttp's helpers join theirs.
 func principalOf(recipe string, parts []string) (string, error) {
 	kind, _, _ := strings.Cut(recipe, ":")
 	take, form := 1, "the caller's name"
@@ -76,14 +79,18 @@ func principalOf(recipe string, parts []string) (string, error) {
 		take, form = 2, "the certificate's subject, then its issuer"
 	default:
 		kind = ""
-		form = "the principal as the program makes it"
+		take = max(len(parts), 1)
+		form = "the principal as the program makes it, or the parts of umavezhttp.PrincipalOf: --principal basic --principal ana"
 	}
 	if len(parts) != take {
 		return "", faultf(CodeUsage, "--principal: this namespace finds its callers by %q, and takes %s", recipe, form)
 	}
 	switch kind {
 	case "":
-		return parts[0], nil
+		if len(parts) == 1 {
+			return parts[0], nil
+		}
+		return umavezhttp.PrincipalOf(parts...), nil
 	case "none":
 		return umavezhttp.Anonymous(nil)
 	}

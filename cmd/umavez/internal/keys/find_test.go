@@ -2,6 +2,8 @@ package keys
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +34,7 @@ func TestFind(t *testing.T) {
 		{"jwt:iss+sub", []string{"https://id.example", "ana"}, umavezhttp.PrincipalOf("jwt", "https://id.example", "ana")},
 		{"mtls", []string{"CN=ana", "CN=ca"}, umavezhttp.PrincipalOf("mtls", "CN=ana", "CN=ca")},
 		{"my-own", []string{"5:basic,3:ana,"}, "5:basic,3:ana,"},
+		{"my-own", []string{"basic", "ana"}, umavezhttp.PrincipalOf("basic", "ana")},
 	} {
 		s := newShop(t)
 		secret := s.namespace(s.desk, "loja", c.recipe)
@@ -41,8 +44,25 @@ func TestFind(t *testing.T) {
 			if err != nil || found.ID != want.ID().String() || found.Scope != want.ScopeID().String() {
 				t.Errorf("%s, %s: %+v, %v", name, c.recipe, found, err)
 			}
-			_, err = desk.Find(t.Context(), Names{Namespace: "loja", Principal: append(c.parts, "more"), Key: "k"})
+			wrong := append(c.parts, "more")
+			if c.recipe == "my-own" {
+				wrong = nil
+			}
+			_, err = desk.Find(t.Context(), Names{Namespace: "loja", Principal: wrong, Key: "k"})
 			refused(t, c.recipe, err, CodeUsage, "--principal: this namespace finds its callers by")
+		}
+	}
+}
+
+// TestFindTakesTheDefaultNamespace where none is named.
+func TestFindTakesTheDefaultNamespace(t *testing.T) {
+	s := newShop(t)
+	s.namespace(s.desk, DefaultNamespace, "none")
+	for name, desk := range s.carriers() {
+		want, err := desk.Find(t.Context(), Names{Namespace: DefaultNamespace, Key: "k"})
+		s.must(err)
+		if got, err := desk.Find(t.Context(), Names{Key: "k"}); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", name, got, err, want)
 		}
 	}
 }
@@ -92,11 +112,17 @@ func TestSealedNamespace(t *testing.T) {
 	if bytes.Contains(rec.Answer, []byte("s3cret")) || len(rec.Answer) == 0 {
 		t.Errorf("kept as %q", rec.Answer)
 	}
-	if shown := show(t, sealed, refTo(l)); shown.AnswerStatus != 201 || shown.Unreadable != "" {
+	if shown := show(t, sealed, refTo(l)); shown.AnswerStatus != 201 || shown.Sealed || shown.Unreadable != "" {
 		t.Errorf("with the ring: %+v", shown)
 	}
-	if shown := show(t, s.desk, refTo(l)); shown.AnswerStatus != 0 || shown.AnswerBytes == 0 {
+	shown := show(t, s.desk, refTo(l))
+	if shown.AnswerStatus != 0 || shown.AnswerBytes == 0 || !shown.Sealed {
 		t.Errorf("without the ring: %+v", shown)
+	}
+	var text strings.Builder
+	s.must(shown.Text(&text))
+	if want := fmt.Sprintf("\nanswer       given by settling: %d bytes, sealed; give --keyring to see its status\n", shown.AnswerBytes); !strings.Contains(text.String(), want) {
+		t.Errorf("without the ring it says\n%s\nwant %s", text.String(), want)
 	}
 	if secret == ([32]byte{}) {
 		t.Error("the hash key was not opened")

@@ -10,12 +10,13 @@ func guard(token Token, log *slog.Logger, in http.Handler) http.Handler {
 	foreign := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !token.shownBy(r) {
-			log.Warn("admin: keys were asked for without the token", "path", r.URL.Path, "from", r.RemoteAddr)
+			log.Warn("admin: keys were asked for without the right token", "path", r.URL.Path, "from", r.RemoteAddr)
 			w.Header().Set("WWW-Authenticate", `Bearer realm="umavez keys"`)
-			writeJSON(w, http.StatusUnauthorized, &Fault{
-				Code: CodeClosed,
-				Text: "this needs the token of serve's --admin-token, as Authorization: Bearer TOKEN",
-			})
+			text := "this needs the token of serve's --admin-token, as Authorization: Bearer TOKEN"
+			if bearer(r) != "" {
+				text = "this is not serve's token: show the one in the file of its --admin-token"
+			}
+			writeJSON(w, http.StatusUnauthorized, &Fault{Code: CodeClosed, Text: text})
 			return
 		}
 		if err := foreign.Check(r); err != nil {

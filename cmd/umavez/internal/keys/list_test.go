@@ -26,7 +26,10 @@ func everyState(t *testing.T) *shop {
 	if err := s.store.Complete(t.Context(), settled, stored(t, 409, "no"), umavez.Retention{}); err == nil {
 		t.Fatal("a late owner that says otherwise was not told so")
 	}
-	s.unknown("unknown", func(r *umavez.ClaimRequest) { r.Label = "loja ana unknown"; r.Request = []byte("kept") })
+	s.unknown("unknown", func(r *umavez.ClaimRequest) {
+		r.Label = `"default" "5:basic,3:ana," "unknown"`
+		r.Request = []byte("kept")
+	})
 	stepped := s.claim("stepped", func(r *umavez.ClaimRequest) { r.Policy = umavez.Stepped; r.Route = "POST /pedidos/{id}/estorno" })
 	s.must(s.store.Checkpoint(t.Context(), stepped, "cobrar", []byte("1")))
 	s.must(s.store.Checkpoint(t.Context(), stepped, "emitir", []byte("2")))

@@ -56,7 +56,8 @@ func (l *Local) Show(ctx context.Context, text string) (Shown, error) {
 		Key: keyOf(id, &rec), Steps: stepNames(rec.Steps), Request: rec.Request != nil,
 		LastStatus: statusOf(rec.Last), AnswerStatus: statusOf(rec.Answer),
 		LastBytes: len(rec.Last), AnswerBytes: len(rec.Answer),
-		Trail: make([]Entry, len(trail)),
+		Sealed: umavez.IsSealed(rec.Last) || umavez.IsSealed(rec.Answer),
+		Trail:  make([]Entry, len(trail)),
 	}
 	s.Why, s.WhatToDo = rec.Explain()
 	if rec.Unreadable != nil {

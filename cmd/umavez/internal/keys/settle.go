@@ -94,13 +94,13 @@ func (l *Local) Settle(ctx context.Context, c Change) (Changed, error) {
 			s.Keep = l.Keep(before.Route)
 		}
 	}
-	done := Changed{ID: c.ID, Before: stateOf(&before)}
+	done := Changed{ID: c.ID, Before: stateOf(&before), BeforeReason: string(before.Reason), Quiet: seconds(s.Quiet)}
 	err = l.Engine.Settle(ctx, ref.ID, s)
 	after, trailAfter, inspectErr := l.inspect(ctx, ref.ID)
 	if inspectErr == nil {
 		before, trail = after, trailAfter
 	}
-	done.After = stateOf(&before)
+	done.After, done.AfterReason = stateOf(&before), string(before.Reason)
 	switch {
 	case err == nil:
 		return done, nil

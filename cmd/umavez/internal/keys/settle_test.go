@@ -220,7 +220,25 @@ func TestQuiet(t *testing.T) {
 		l = s.unknown("force " + name)
 		s.must(settle(t.Context(), desk, Change{ID: refTo(l), Action: "cannot-happen", Force: true}))
 	}
-	l := s.unknown("long")
+	l := s.unknown("said")
+	s.later(time.Hour)
+	for _, c := range []struct {
+		change Change
+		want   string
+	}{
+		{Change{Action: "park"}, ": unknown (5xx) → unknown (parked)\n"},
+		{Change{Action: "cannot-happen"}, ": unknown (parked) → vacant\n  went by a quiet time of 10m since the loss\n"},
+	} {
+		c.change.ID, c.change.Who, c.change.Reason = refTo(l), "ana", "r"
+		done, err := s.carriers()["remote"].Settle(t.Context(), c.change)
+		s.must(err)
+		var text strings.Builder
+		s.must(done.Text(&text))
+		if text.String() != refTo(l)+c.want {
+			t.Errorf("it says %q, want %q", text.String(), c.want)
+		}
+	}
+	l = s.unknown("long")
 	s.later(30 * time.Minute)
 	slow := s.over(umavez.Options{MaxRun: time.Hour})
 	refused(t, "max-run", settle(t.Context(), slow, Change{ID: refTo(l), Action: "cannot-happen"}), CodeNotQuiet, "for 1h")

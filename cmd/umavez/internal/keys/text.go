@@ -23,19 +23,29 @@ func TableHead(w io.Writer) {
 	fmt.Fprintf(w, tableLine, "STATE", "REASON", "AGE", "SINCE", "TRIES", "POLICY", "ROUTE")
 }
 
-// TableRow writes a key as two lines of the table.
+// TableRow writes a key as two lines of the table, or three where the service
+// keeps names.
 func TableRow(w io.Writer, k *Key) {
 	state := k.State
 	if k.Contradicted {
 		state += "!"
 	}
-	route := k.Route
-	if k.Label != "" {
-		route += "  " + k.Label
-	}
 	fmt.Fprintf(w, tableLine, state, clip(k.Reason, 13), short(duration(k.Age)), short(duration(k.Since)),
-		strconv.Itoa(k.Tries), k.Policy, clip(route, width-55))
+		strconv.Itoa(k.Tries), k.Policy, clip(k.Route, width-55))
+	if k.Label != "" {
+		fmt.Fprintf(w, "  %s\n", clip(inWords(k.Label), width-2))
+	}
 	fmt.Fprintf(w, "  %s\n", k.ID)
+}
+
+// Text says where a change has led, and by which quiet time it went: a command
+// that works on the store has to be told of serve's max-run.
+func (c *Changed) Text(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "%s: %s → %s\n", c.ID, withReason(c.Before, c.BeforeReason), withReason(c.After, c.AfterReason))
+	if err == nil && c.Quiet > 0 {
+		_, err = fmt.Fprintf(w, "  went by a quiet time of %s since the loss\n", short(duration(c.Quiet)))
+	}
+	return err
 }
 
 // Text writes all of a key for people.
@@ -65,13 +75,13 @@ func (s *Shown) Text(to io.Writer) error {
 		line("lease", "another "+short(duration(s.Lease)))
 	}
 	if s.Held > 0 {
-		line("held", "somebody looks into it, alone, for another "+short(duration(s.Held)))
+		line("held", "by a reconciler, for another "+short(duration(s.Held))+": it is asking, or pauses before it asks again")
 	}
 	if s.Retain > 0 {
 		line("retention", "another "+short(duration(s.Retain)))
 	}
-	line("last word", keptText(s.LastStatus, s.LastBytes))
-	line("answer", answerText(s))
+	line("last word", s.keptText(s.LastStatus, s.LastBytes))
+	line("answer", s.answerText())
 	line("steps", strings.Join(s.Steps, ", "))
 	if s.Request {
 		line("request", "kept")
@@ -110,20 +120,22 @@ func withReason(state, reason string) string {
 }
 
 // keptText says what is kept of an answer.
-func keptText(status, size int) string {
+func (s *Shown) keptText(status, size int) string {
 	switch {
 	case size == 0:
 		return ""
-	case status == 0:
-		return fmt.Sprintf("%d bytes: no HTTP answer, or sealed, and the key is not here", size)
+	case status != 0:
+		return fmt.Sprintf("status %d", status)
+	case s.Sealed:
+		return fmt.Sprintf("%d bytes, sealed; give --keyring to see its status", size)
 	}
-	return fmt.Sprintf("status %d", status)
+	return fmt.Sprintf("%d bytes, and no HTTP answer", size)
 }
 
-func answerText(s *Shown) string {
-	text := keptText(s.AnswerStatus, s.AnswerBytes)
+func (s *Shown) answerText() string {
+	text := s.keptText(s.AnswerStatus, s.AnswerBytes)
 	if text != "" && s.Settled {
-		text += ", given by settling"
+		text = "given by settling: " + text
 	}
 	return text
 }

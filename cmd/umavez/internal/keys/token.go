@@ -77,14 +77,19 @@ func tokenOf(text string) Token { return Token{hash: sha256.Sum256([]byte(text))
 // shownBy reports whether a request shows the token. What is compared is the
 // hashes, so that the time it takes tells nothing of token or length.
 func (t Token) shownBy(r *http.Request) bool {
+	shown := sha256.Sum256([]byte(bearer(r)))
+	return subtle.ConstantTimeCompare(shown[:], t.hash[:]) == 1
+}
+
+// bearer is the token that a request shows; empty: none, or more than one.
+func bearer(r *http.Request) string {
 	fields := r.Header.Values("Authorization")
 	if len(fields) != 1 {
-		return false
+		return ""
 	}
-	scheme, text, ok := strings.Cut(fields[0], " ")
-	if !ok || !strings.EqualFold(scheme, "Bearer") {
-		return false
+	scheme, text, _ := strings.Cut(fields[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
 	}
-	shown := sha256.Sum256([]byte(text))
-	return subtle.ConstantTimeCompare(shown[:], t.hash[:]) == 1
+	return text
 }
