@@ -75,7 +75,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 		if a := s.pay("s3cret-key-"+name, "500"); a.body != "s3cret-body" {
 			t.Errorf("%s: %+v", name, a)
 		}
-		s.refuses(1, "this needs the token", []string{"--admin", s.p.Admin, "--admin-token", secretFile(t, "wrong", "s3cret-wrong-token")}, "list")
+		s.refuses(1, "this is not serve's token", []string{"--admin", s.p.Admin, "--admin-token", secretFile(t, "wrong", "s3cret-wrong-token")}, "list")
 	}
 	for _, text := range []string{"s3cret-body", "s3cret-header", "s3cret-answer", "s3cret-key", line[strings.Index(line, ":")+1:]} {
 		if s.inFiles(text) {
@@ -115,7 +115,7 @@ func TestSealAndRotate(t *testing.T) {
 
 	a, b := generate(t, "--id", "a"), generate(t, "--id", "b")
 	one := ringFile(t, a)
-	mustNotStart(t, 1, "cannot be opened", "--upstream", s.url, "--route", "POST /pagamentos", "--principal", "none", "--store", s.store, "--keyring", one)
+	mustNotStart(t, 1, "it is in plain, and must be sealed; if nobody has sealed this store yet, start with keyring-allow-plain", "--upstream", s.url, "--route", "POST /pagamentos", "--principal", "none", "--store", s.store, "--keyring", one)
 	yaml := filepath.Join(t.TempDir(), "umavez.yaml")
 	if err := os.WriteFile(yaml, []byte("keyring-command: [cat, "+one+"]\nkeyring-allow-plain: true\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -156,6 +156,9 @@ func TestKeepNames(t *testing.T) {
 	for _, carrier := range s.carriers() {
 		if k := s.only(carrier); !strings.Contains(k.Label, "pedido-42") {
 			t.Errorf("listed as %+v", k)
+		}
+		if table := s.must(carrier, "list"); !strings.Contains(table, "POST /pagamentos\n  pedido-42\n  ") {
+			t.Errorf("the table is\n%s", table)
 		}
 	}
 	if !strings.Contains(s.p.Stderr(), `names="in words"`) {

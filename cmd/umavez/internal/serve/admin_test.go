@@ -88,6 +88,30 @@ func TestEveryMomentHasACounter(t *testing.T) {
 	}
 }
 
+// TestCountersBeginAtZero: each counter of a configured route is there before
+// anything happens, and nothing of a route that is not.
+func TestCountersBeginAtZero(t *testing.T) {
+	c, err := fromYAML(t, "upstream: http://127.0.0.1:3000\nprincipal: none\nroutes:\n"+
+		"  - {route: POST /a, name: payments}\n"+
+		"  - {route: POST /b, policy: rerunnable}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMetrics()
+	m.begin(c.Routes)
+	text := get(newAdmin(&health{}, m, keys.Closed()), http.MethodGet, "/metrics").Body.String()
+	for _, counter := range momentCounters {
+		for _, labels := range []string{`{policy="opaque",route="payments"}`, `{policy="rerunnable",route="POST /b"}`} {
+			if want := "\n" + counter.name + labels + " 0\n"; !strings.Contains(text, want) {
+				t.Errorf("metrics lack %s", want)
+			}
+		}
+		if n := strings.Count(text, "\n"+counter.name+"{"); n != 2 {
+			t.Errorf("%s has %d series, want 2", counter.name, n)
+		}
+	}
+}
+
 // TestMetricsHoldNoIDs: a label for each key would be a series for each key.
 func TestMetricsHoldNoIDs(t *testing.T) {
 	m := newMetrics()

@@ -8,13 +8,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/umavez/umavez/cmd/umavez/internal/keys"
 	"github.com/umavez/umavez/keyring"
 	"github.com/umavez/umavez/umavezhttp"
 )
 
 // What a setting is when nobody wrote it.
 const (
-	DefaultNamespace = "default"
+	DefaultNamespace = keys.DefaultNamespace
 	DefaultListen    = "127.0.0.1:8081"
 	DefaultAdmin     = "127.0.0.1:9091"
 	DefaultStore     = "sqlite:umavez.db"

@@ -2,11 +2,14 @@ package serve
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/umavez/umavez/keyring"
 	"github.com/umavez/umavez/proxy"
 	"github.com/umavez/umavez/umavezhttp"
 )
@@ -45,7 +48,12 @@ func (p *process) handler(ctx context.Context) (http.Handler, error) {
 		return nil, usagef("%s", registered.ReplaceAllString(strings.TrimPrefix(err.Error(), "umavez: "), ""))
 	}
 	p.metrics.countUnmatched(p.proxy.Unmatched)
-	return p.proxy, p.proxy.Open(ctx)
+	if err := p.proxy.Open(ctx); errors.Is(err, keyring.ErrPlain) {
+		return nil, fmt.Errorf("%w; if nobody has sealed this store yet, start with keyring-allow-plain, reseal it, and start without: docs/encryption.md", err)
+	} else if err != nil {
+		return nil, err
+	}
+	return p.proxy, nil
 }
 
 // counted counts the requests whose caller was not verified.

@@ -26,7 +26,7 @@ var momentCounters = map[umavez.Moment]momentCounter{
 	umavez.MomentReleasing:        {"umavez_releasing_total", "Operations that did nothing, about to be released."},
 	umavez.MomentReleased:         {"umavez_released_total", "Releases that the store acknowledged."},
 	umavez.MomentAbandoned:        {"umavez_abandoned_total", "Attempts that ended with their outcome not known."},
-	umavez.MomentLeaseLost:        {"umavez_lease_lost_total", "Attempts whose record no longer carried them."},
+	umavez.MomentLeaseLost:        {"umavez_lease_lost_total", "Times that an attempt learnt that its record no longer carries it: at a heartbeat, when it ends, or at both, which counts twice."},
 	umavez.MomentExtended:         {"umavez_extended_total", "Heartbeats that extended a lease."},
 	umavez.MomentExtendFailed:     {"umavez_extend_failed_total", "Heartbeats that got no answer from the store."},
 	umavez.MomentRunTooLong:       {"umavez_run_too_long_total", "Attempts that ran past --max-run."},
@@ -86,6 +86,16 @@ func newMetrics() *metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// begin sets the counters of the configured routes to zero. A series that is not
+// there until it is 1 has no increase that an alert could see.
+func (m *metrics) begin(routes []RouteConfig) {
+	for _, r := range routes {
+		for _, c := range m.moments {
+			c.WithLabelValues(r.HTTP.Name, r.Policy.String())
+		}
+	}
 }
 
 // countUnmatched shows the proxy's own count.

@@ -50,6 +50,7 @@ type process struct {
 // error is nil when nothing was left unfinished.
 func Run(ctx context.Context, cfg Config, stderr io.Writer, hooks Hooks) (err error) {
 	p := &process{cfg: cfg, log: cfg.newLogger(stderr), metrics: newMetrics(), health: new(health)}
+	p.metrics.begin(cfg.Routes)
 	tlsConfig, err := cfg.tlsConfig()
 	if err != nil {
 		return err
