@@ -158,8 +158,8 @@ func (row Row) audited(now Instant, ev Event, next Row) (Row, Effect) {
 func (row Row) entry(now Instant, next Row) *AuditEntry {
 	before, after := row.Record(now), next.Record(now)
 	return &AuditEntry{
-		Fence: row.Fence, Before: before.State, BeforeWhy: before.Reason,
-		After: after.State, AfterWhy: after.Reason,
+		Fence: row.Fence, Before: before.State, BeforeReason: before.Reason,
+		After: after.State, AfterReason: after.Reason,
 	}
 }
 

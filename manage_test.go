@@ -265,9 +265,9 @@ func TestTrailSaysWhoAndWhy(t *testing.T) {
 		}
 		base := umavez.AuditEntry{Who: "maria@balcão", Why: "ticket 7", Fence: seen.Fence}
 		want := []umavez.AuditEntry{base, base, base}
-		want[0].Action, want[0].Before, want[0].BeforeWhy, want[0].Ago = umavez.ActionPark, umavez.Lost, umavez.ReasonReset, 3*time.Minute
-		want[0].After, want[0].AfterWhy = umavez.Lost, umavez.ReasonParked
-		want[1].Action, want[1].Before, want[1].BeforeWhy, want[1].Ago = umavez.ActionHappened, umavez.Lost, umavez.ReasonParked, 2*time.Minute
+		want[0].Action, want[0].Before, want[0].BeforeReason, want[0].Ago = umavez.ActionPark, umavez.Lost, umavez.ReasonReset, 3*time.Minute
+		want[0].After, want[0].AfterReason = umavez.Lost, umavez.ReasonParked
+		want[1].Action, want[1].Before, want[1].BeforeReason, want[1].Ago = umavez.ActionHappened, umavez.Lost, umavez.ReasonParked, 2*time.Minute
 		want[1].After = umavez.Done
 		want[2].Action, want[2].Before, want[2].After, want[2].Ago = umavez.ActionForget, umavez.Done, umavez.Expired, time.Minute
 		rec, trail := d.inspect(t, op)

@@ -69,8 +69,8 @@ type AuditEntry struct {
 	Who, Why string
 	Fence    Fence
 	// Before and After are where the record stood.
-	Before, After       State
-	BeforeWhy, AfterWhy Reason // set when it stood at Lost
+	Before, After             State
+	BeforeReason, AfterReason Reason // set when it stood at Lost
 	// Ago is how long ago it was, by the store's clock.
 	Ago time.Duration
 }

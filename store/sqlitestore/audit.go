@@ -36,7 +36,7 @@ func (t *tx) updateAudited(g *group) error {
 // audit writes one entry.
 func (t *tx) audit(id *umavez.ID, e *umavez.AuditEntry) error {
 	t.c.bind(0, id[:], int64(t.now), string(e.Action), e.Who, e.Why, int64(e.Fence),
-		int64(e.Before), string(e.BeforeWhy), int64(e.After), string(e.AfterWhy))
+		int64(e.Before), string(e.BeforeReason), int64(e.After), string(e.AfterReason))
 	return t.one(t.c.exec(stAudit, 10))
 }
 
@@ -48,9 +48,9 @@ func entry(v []driver.Value) (umavez.AuditEntry, error) {
 	e.Who, e.Why = s.text(), s.text()
 	e.Fence = umavez.Fence(s.integer())
 	e.Before = umavez.State(s.within(int64(umavez.Expired)))
-	e.BeforeWhy = umavez.Reason(s.text())
+	e.BeforeReason = umavez.Reason(s.text())
 	e.After = umavez.State(s.within(int64(umavez.Expired)))
-	e.AfterWhy = umavez.Reason(s.text())
+	e.AfterReason = umavez.Reason(s.text())
 	if s.err != nil {
 		return umavez.AuditEntry{}, fmt.Errorf("%w: its audit trail: %w", errDamaged, s.err)
 	}

@@ -86,12 +86,12 @@ func TestTrailSurvives(t *testing.T) {
 	want := []umavez.AuditEntry{
 		{
 			Action: umavez.ActionPark, Who: happened.Who, Why: happened.Why, Fence: l.Fence,
-			Before: umavez.Lost, BeforeWhy: umavez.ReasonKilled, After: umavez.Lost, AfterWhy: umavez.ReasonParked,
+			Before: umavez.Lost, BeforeReason: umavez.ReasonKilled, After: umavez.Lost, AfterReason: umavez.ReasonParked,
 			Ago: ago - time.Minute,
 		},
 		{
 			Action: umavez.ActionHappened, Who: happened.Who, Why: happened.Why, Fence: l.Fence,
-			Before: umavez.Lost, BeforeWhy: umavez.ReasonParked, After: umavez.Done, Ago: ago,
+			Before: umavez.Lost, BeforeReason: umavez.ReasonParked, After: umavez.Done, Ago: ago,
 		},
 		{
 			Action: umavez.ActionContradicted, Who: "attempt " + l.Attempt.String(), Fence: l.Fence,

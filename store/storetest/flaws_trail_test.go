@@ -47,11 +47,11 @@ var trailFlaws = []flaw{
 		[]string{"trail/tells of every change"},
 	},
 	{
-		"an entry does not say where the record stood", lastEntry(func(e *umavez.AuditEntry) { e.Before, e.BeforeWhy = e.After, e.AfterWhy }),
+		"an entry does not say where the record stood", lastEntry(func(e *umavez.AuditEntry) { e.Before, e.BeforeReason = e.After, e.AfterReason }),
 		[]string{"trail/tells of every change"},
 	},
 	{
-		"an entry does not say why it was lost", lastEntry(func(e *umavez.AuditEntry) { e.BeforeWhy = "" }),
+		"an entry does not say why it was lost", lastEntry(func(e *umavez.AuditEntry) { e.BeforeReason = "" }),
 		[]string{"trail/tells of every change"},
 	},
 	{

@@ -74,7 +74,7 @@ func trailTells(f *fixture) {
 		f.settled(h, s)
 		want = append(want, umavez.AuditEntry{
 			Action: action, Who: s.Who, Why: s.Why, Fence: h.Fence,
-			Before: before, After: after, BeforeWhy: why, AfterWhy: whyAfter,
+			Before: before, After: after, BeforeReason: why, AfterReason: whyAfter,
 		})
 		f.sameTrail(h.ID, want)
 		f.pass(f.short())

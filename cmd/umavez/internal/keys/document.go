@@ -182,8 +182,8 @@ func keyOf(id umavez.ID, rec *umavez.Record) Key {
 func entryOf(e *umavez.AuditEntry, now time.Time) Entry {
 	return Entry{
 		Action: string(e.Action), Who: e.Who, Why: e.Why, Fence: int64(e.Fence),
-		Before: e.Before.String(), BeforeReason: string(e.BeforeWhy),
-		After: e.After.String(), AfterReason: string(e.AfterWhy),
+		Before: e.Before.String(), BeforeReason: string(e.BeforeReason),
+		After: e.After.String(), AfterReason: string(e.AfterReason),
 		Ago: seconds(e.Ago), At: now.Add(-e.Ago).UTC().Format(time.RFC3339),
 	}
 }

@@ -150,7 +150,7 @@ func moved(ref umavez.Ref, action umavez.Action, now *umavez.Record, trail []uma
 	how := ""
 	switch last := lastOf(trail, ref.Fence); {
 	case last != nil && last.After == now.State:
-		was = withReason(last.Before.String(), string(last.BeforeWhy))
+		was = withReason(last.Before.String(), string(last.BeforeReason))
 		how = fmt.Sprintf("%s by %s, %s ago: %s", last.Action, last.Who, short(last.Ago), last.Why)
 	case !same && now.State != umavez.Vacant:
 		how = "another attempt has claimed it since"
