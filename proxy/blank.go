@@ -62,6 +62,12 @@ func (o origin) needsRequest() bool {
 	return o == fromKey || o == fromSentKey || o == fromPrincipal || o == fromField
 }
 
+// ofCaller reports whether the value differs between two callers' equal keys. Of
+// a field only its author can say so; whoever names one has thought of it.
+func (o origin) ofCaller() bool {
+	return o == fromPrincipal || o == fromID || o == fromDerived || o == fromField
+}
+
 var errOnlyValues = errors.New(`only values can stand in {{ }}: .Key, .SentKey, .ID, .Route, .Principal, ` +
 	`derivedKey "STEP", field "/POINTER", response "/POINTER" or env "NAME"`)
 

@@ -187,7 +187,7 @@ func (p *Proxy) protect(once *umavezhttp.Once, rt Route, settings *umavezhttp.Ro
 	if rt.Reconcile == nil {
 		return handler, nil
 	}
-	asker, reconciler, err := rt.Reconcile.reconciler(settings)
+	asker, reconciler, err := rt.Reconcile.reconciler(settings, tellsApart(p.source))
 	if err != nil {
 		return nil, placed("reconcile", err)
 	}

@@ -42,6 +42,14 @@ type Reconcile struct {
 	// time, and each must say why. An answer that fits none leaves the outcome
 	// unknown. Nil: nothing is cancelled, and the quiet time holds.
 	Cancel *Inquiry
+	// UniqueKeys says that no two callers can use the same key: the API hands keys
+	// out, say, or refuses those that do not begin with the caller's name. That keys
+	// are random is not enough, since a caller chooses its own, and may have seen
+	// another's. Without it, and where the sidecar tells callers apart, a question
+	// and a cancellation must name what is the operation's or the caller's own:
+	// .Principal, .ID, derivedKey or a field of the request. By the key alone they
+	// would find, or cancel, what another caller's equal key has done.
+	UniqueKeys bool
 
 	// After, Every, Park, Quiet and Timeout are those of [umavez.Reconciler].
 	// Timeout is for the question and the cancellation together.

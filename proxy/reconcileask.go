@@ -42,16 +42,17 @@ type asker struct {
 }
 
 // Check says what is wrong with the settings for the operations of a route, as
-// [New] does. Its error is a [*PlaceError].
-func (r *Reconcile) Check(rt umavezhttp.Route) error {
-	_, _, err := r.reconciler(&rt)
+// [New] does. callers says whether the sidecar's [Source] tells callers apart: any
+// but [NoPrincipal]. Its error is a [*PlaceError].
+func (r *Reconcile) Check(rt umavezhttp.Route, callers bool) error {
+	_, _, err := r.reconciler(&rt, callers)
 	return err
 }
 
 // reconciler checks the settings of a route's reconciler. Its error is a
 // [*PlaceError].
-func (r *Reconcile) reconciler(rt *umavezhttp.Route) (*asker, umavez.Reconciler, error) {
-	c := &checker{env: r.Env, keeps: rt.KeepRequest, bare: rt.NoBody}
+func (r *Reconcile) reconciler(rt *umavezhttp.Route, callers bool) (*asker, umavez.Reconciler, error) {
+	c := &checker{env: r.Env, keeps: rt.KeepRequest, bare: rt.NoBody, shared: callers && !r.UniqueKeys}
 	a := &asker{
 		timeout: cmp.Or(r.Timeout, defaultAskTimeout), maxResponse: cmp.Or(r.MaxResponse, defaultMaxResponse),
 	}

@@ -49,7 +49,12 @@ type checker struct {
 	env func(string) (string, bool)
 	// keeps: the route keeps its requests. bare: it keeps no body of an answer.
 	keeps, bare bool
+	// shared: two callers may use the same key, and each has a record of its own.
+	shared bool
 }
+
+var errSharedKey = errors.New("two callers may use the same key, and one would get what the other was charged: " +
+	`the question must name .Principal, .ID, derivedKey "STEP" or a field of the request; or say unique-keys, if no two callers can`)
 
 var errNeedsRequest = errors.New("is known only where the request is kept: the route must say keep-request")
 
@@ -57,6 +62,9 @@ func (c *checker) inquiry(in Inquiry, cancels bool) (*inquiry, error) {
 	checked, err := c.question(in.Ask)
 	if err != nil {
 		return nil, placed("ask", err)
+	}
+	if c.shared && !checked.namesCaller() {
+		return nil, placed("ask", errSharedKey)
 	}
 	if len(in.Rules) == 0 {
 		return nil, placed("rules", errors.New("without one, every outcome stays unknown"))
@@ -110,6 +118,23 @@ func (c *checker) question(q Question) (*inquiry, error) {
 		return nil, placed("body", err)
 	}
 	return in, nil
+}
+
+// namesCaller reports whether something in the question is not the same for two
+// callers' equal keys.
+func (in *inquiry) namesCaller() bool {
+	forms := []form{in.url, in.body}
+	for _, h := range in.header {
+		forms = append(forms, h.form)
+	}
+	for _, f := range forms {
+		for _, b := range f.blanks() {
+			if b.from.ofCaller() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // allowed checks that the values of a form are known where it is filled in, and

@@ -175,7 +175,7 @@ func TestWhatCannotBeRightIsRefused(t *testing.T) {
 	for _, c := range slices.Concat(wrongQuestions, wrongRules, wrongAnswers) {
 		r := asksByKey(c.change)
 		r.Env = testChecker().env
-		_, _, err := r.reconciler(&umavezhttp.Route{KeepRequest: true})
+		_, _, err := r.reconciler(&umavezhttp.Route{KeepRequest: true}, false)
 		if err == nil {
 			t.Errorf("nothing is said; want %q", c.want)
 			continue
@@ -184,7 +184,7 @@ func TestWhatCannotBeRightIsRefused(t *testing.T) {
 			t.Errorf("says %q, want %q", err, c.want)
 		}
 	}
-	if _, _, err := asksByKey().reconciler(&umavezhttp.Route{KeepRequest: true}); err != nil {
+	if _, _, err := asksByKey().reconciler(&umavezhttp.Route{KeepRequest: true}, false); err != nil {
 		t.Errorf("what all of these spoil is not right itself: %v", err)
 	}
 }
@@ -197,13 +197,51 @@ func TestWhatNeedsTheRequest(t *testing.T) {
 			r.Ask.URL = "https://gw.example/" + value
 			r.Rules = r.Rules[1:]
 		})
-		if _, _, err := r.reconciler(&umavezhttp.Route{}); err == nil || !strings.Contains(err.Error(), "ask.url: "+value+" is known only where the request is kept") {
+		if _, _, err := r.reconciler(&umavezhttp.Route{}, false); err == nil || !strings.Contains(err.Error(), "ask.url: "+value+" is known only where the request is kept") {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
 	r := asksByKey(func(r *Reconcile) { r.Ask.URL = "https://gw.example/{{.ID}}" })
-	if _, _, err := r.reconciler(&umavezhttp.Route{}); err == nil || !strings.Contains(err.Error(), "rules[0].when[0]: {{.Key}} is known only") {
+	if _, _, err := r.reconciler(&umavezhttp.Route{}, false); err == nil || !strings.Contains(err.Error(), "rules[0].when[0]: {{.Key}} is known only") {
 		t.Errorf("in a condition: %v", err)
+	}
+}
+
+// TestP12_QuestionByTheKeyAlone is refused where callers are told apart, as is such
+// a cancellation: the key may be another caller's, too.
+func TestP12_QuestionByTheKeyAlone(t *testing.T) {
+	rt := umavezhttp.Route{KeepRequest: true}
+	shared := map[string]func(*Reconcile){
+		"ask: two callers may use the same key":        func(*Reconcile) {},
+		"ask: two callers may use":                     askedAt(`https://gw.example/{{.SentKey}}/{{.Route}}`),
+		"ask: two callers":                             askedWith("Authorization", `{{env "TOKEN"}}`),
+		"cancel.ask: two callers may use the same key": func(r *Reconcile) { askedAt(`https://gw.example/{{.ID}}`)(r); cancels(r) },
+	}
+	for want, change := range shared {
+		r := asksByKey(change)
+		r.Env = testChecker().env
+		if err := r.Check(rt, true); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%+v: says %v, want %q", r.Ask, err, want)
+		}
+		if err := r.Check(rt, false); err != nil {
+			t.Errorf("%+v, where callers are not told apart: %v", r.Ask, err)
+		}
+		r.UniqueKeys = true
+		if err := r.Check(rt, true); err != nil {
+			t.Errorf("%+v, where no two callers have the same key: %v", r.Ask, err)
+		}
+	}
+	for _, own := range []func(*Reconcile){
+		askedAt(`https://gw.example/{{.Principal}}/{{.Key}}`),
+		askedAt(`https://gw.example/?id={{.ID}}`),
+		askedAt(`https://gw.example/?step={{derivedKey "charge"}}`),
+		askedWith("X-Order", `{{field "/order"}}`),
+		askedBody(jsonMedia, `{"customer":{{.Principal}}}`),
+	} {
+		r := asksByKey(own)
+		if err := r.Check(rt, true); err != nil {
+			t.Errorf("%+v: %v", r.Ask, err)
+		}
 	}
 }
 

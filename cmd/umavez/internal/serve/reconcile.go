@@ -19,6 +19,8 @@ type ReconcileSettings struct {
 	Ask    *QuestionSettings `yaml:"ask"`
 	Rules  []RuleSettings    `yaml:"rules"`
 	Cancel *InquirySettings  `yaml:"cancel"`
+	// UniqueKeys says that no two callers can use the same key.
+	UniqueKeys bool `yaml:"unique-keys"`
 
 	After       *Duration `yaml:"after"`
 	Every       *Duration `yaml:"every"`
@@ -108,7 +110,9 @@ func (r RouteSettings) recovery(option string, c *Config, sealed bool, rc *Route
 		return
 	}
 	rc.Reconcile = r.Reconcile.config(option+": reconcile", c, p)
-	if err := rc.Reconcile.Check(*rt); err != nil {
+	// An operator's command reads the file without the principal; a start does not.
+	callers := c.Principal.Kind != "" && c.Principal.Kind != PrincipalNone
+	if err := rc.Reconcile.Check(*rt, callers); err != nil {
 		p.addf("%s: reconcile: %s", option, r.Reconcile.located(err))
 	}
 }
@@ -156,7 +160,7 @@ const (
 
 // config spells the settings as package proxy does. Zero means its default.
 func (s *ReconcileSettings) config(option string, c *Config, p *problems) *proxy.Reconcile {
-	r := &proxy.Reconcile{Env: os.LookupEnv}
+	r := &proxy.Reconcile{Env: os.LookupEnv, UniqueKeys: s.UniqueKeys}
 	r.Inquiry = (&InquirySettings{Ask: s.Ask, Rules: s.Rules}).config()
 	if s.Cancel != nil {
 		cancel := s.Cancel.config()

@@ -52,6 +52,7 @@ func TestReconcileSettings(t *testing.T) {
       quiet: 11m
       timeout: 4s
       max-response: 5
+      unique-keys: true
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +64,7 @@ func TestReconcileSettings(t *testing.T) {
 	}
 	r := rt.Reconcile
 	if r.After != time.Second || r.Every != 2*time.Second || r.Park != 3*time.Hour || r.Quiet != 11*time.Minute || r.Timeout != 4*time.Second ||
-		r.MaxResponse != 5 || r.Ask.URL != "https://gw.example/{{.Key}}" || len(r.Rules) != 3 {
+		r.MaxResponse != 5 || !r.UniqueKeys || r.Ask.URL != "https://gw.example/{{.Key}}" || len(r.Rules) != 3 {
 		t.Errorf("the reconciler: %+v", r)
 	}
 	if when := r.Rules[1].When; len(when) != 4 || fmt.Sprint(when[0].OneOf) != "[1]" || fmt.Sprint(when[1].OneOf) != "[x <nil> true]" || !when[2].Exists || !when[3].Absent {
@@ -107,6 +108,13 @@ func TestWrongReconcilers(t *testing.T) {
 		{replace("plain-requests: true", "plain-requests: true\n    policy: rerunnable\n    complete-tries: 0"), route + "complete-tries 0: must be between 1 and 100"},
 		{replace("plain-requests: true", "plain-requests: true\n    policy: rerunnable\n    complete-until: 1m"), route + "complete-until 1m0s: is not longer than complete-after 1m0s"},
 		{replace("plain-requests: true", "plain-requests: true\n    withhold: ['a b']"), route + `withhold: "a b" is not a header's name`},
+		{replace("principal: none", "principal: mtls"), route + "reconcile: line 9: ask: two callers may use the same key"},
+		{replace("principal: none", "principal: mtls") + "      unique-keys: false\n", route + "reconcile: line 9: ask: two callers may use the same key"},
+		{
+			strings.NewReplacer("principal: none", "principal: mtls", "{{.Key}}", "{{.ID}}").Replace(reconciled) +
+				"      cancel:\n        ask:\n          url: https://gw.example/{{.Key}}\n        rules:\n          - status: ['200']\n            verdict: unknown\n",
+			route + "reconcile: line 15: cancel.ask: two callers may use the same key",
+		},
 		// The file's own errors name file and line.
 		{replace("verdict: cannot-happen", "verdikt: cannot-happen"), `umavez.yaml:12: unknown field "verdikt"`},
 		{reconciled + "      after: soon\n", `umavez.yaml:13: "soon" is not a duration`},
@@ -118,6 +126,28 @@ func TestWrongReconcilers(t *testing.T) {
 	}
 	if _, err := fromYAML(t, reconciled); err != nil {
 		t.Errorf("what all of these spoil is not right itself: %v", err)
+	}
+}
+
+// TestReconcilersOfCallers: where callers are told apart, a question names what is
+// the caller's own, or the file says that no two callers have the same key.
+func TestReconcilersOfCallers(t *testing.T) {
+	apart := strings.Replace(reconciled, "principal: none", "principal: header:X-User\ntrusted-proxy: [127.0.0.1/32]", 1)
+	for _, right := range []string{
+		strings.Replace(apart, "{{.Key}}", "{{.Key}}?order={{field \"/order\"}}", 1),
+		apart + "      unique-keys: true\n",
+	} {
+		if _, err := fromYAML(t, right); err != nil {
+			t.Errorf("%s\n%v", right, err)
+		}
+	}
+	// A command for operators reads what it needs: no principal.
+	s, err := parseYAML([]byte(strings.Replace(reconciled, "principal: none", "store: sqlite:x.db", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.keysConfig(); err != nil {
+		t.Errorf("umavez keys: %v", err)
 	}
 }
 
@@ -143,6 +173,7 @@ func TestDocumentedReconcileSettings(t *testing.T) {
 	}
 	var c Config
 	var p problems
+	c.Principal = s.principal(&p)
 	s.times(&c, &p)
 	s.routes(&c, &p)
 	if err := p.err(); err != nil {
@@ -154,21 +185,25 @@ func TestDocumentedReconcileSettings(t *testing.T) {
 type payments struct {
 	mu      sync.Mutex
 	charges []map[string]any
-	dies    bool
-	asked   int
-	token   string
+	// before and after: it dies around the charge.
+	before, after bool
+	asked         int
+	token         string
 }
 
 func (p *payments) pay(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var order struct{ Amount int }
+	if p.before {
+		panic(http.ErrAbortHandler)
+	}
+	var order struct{ Order, Amount int }
 	_ = json.NewDecoder(r.Body).Decode(&order)
 	id := fmt.Sprintf("c%d", len(p.charges)+1)
 	p.charges = append(p.charges, map[string]any{
-		"id": id, "reference": r.Header.Get("Idempotency-Key"), "amount": order.Amount, "status": "paid",
+		"id": id, "reference": r.Header.Get("Idempotency-Key"), "order": order.Order, "amount": order.Amount, "status": "paid",
 	})
-	if p.dies {
+	if p.after {
 		panic(http.ErrAbortHandler)
 	}
 	w.WriteHeader(http.StatusCreated)
@@ -182,7 +217,8 @@ func (p *payments) list(w http.ResponseWriter, r *http.Request) {
 	p.token = r.Header.Get("Authorization")
 	found := []map[string]any{}
 	for _, c := range p.charges {
-		if c["reference"] == r.URL.Query().Get("reference") {
+		q := r.URL.Query()
+		if c["reference"] == q.Get("reference") && fmt.Sprint(c["order"]) == q.Get("order") {
 			found = append(found, c)
 		}
 	}
@@ -190,10 +226,11 @@ func (p *payments) list(w http.ResponseWriter, r *http.Request) {
 }
 
 // TestDocumentedReconciler plays the documented file: the API dies between charge
-// and answer, and the client's retry gets what the gateway knows.
+// and answer, and the client's retry gets what the gateway knows. Another client's
+// with the same key does not.
 func TestDocumentedReconciler(t *testing.T) {
 	t.Setenv("GATEWAY_TOKEN", "s3cr3t-token")
-	api := &payments{dies: true}
+	api := &payments{after: true}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /payments", api.pay)
 	mux.HandleFunc("GET /charges", api.list)
@@ -219,36 +256,58 @@ func TestDocumentedReconciler(t *testing.T) {
 	go func() { ended <- Run(ctx, cfg, stderr, Hooks{}) }()
 	until(t, "the ready line", func() bool { return readyLine.MatchString(stderr.String()) })
 	url := readyLine.FindStringSubmatch(stderr.String())[1]
-	pay := func() (*http.Response, string) {
-		req, err := http.NewRequest(http.MethodPost, url+"/payments", strings.NewReader(`{"amount":1999}`))
+	pay := func(user string, order int) (*http.Response, string) {
+		body := fmt.Sprintf(`{"order":%d,"amount":1999}`, order)
+		req, err := http.NewRequest(http.MethodPost, url+"/payments", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Header["idempotency-key"] = []string{"order/42?&#"}
+		req.Header.Set("X-User", user)
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
+		answer, err := io.ReadAll(res.Body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return res, string(body)
+		return res, string(answer)
 	}
-	if res, body := pay(); res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "outcome-unknown") {
+	if res, body := pay("ana", 42); res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "outcome-unknown") {
 		t.Errorf("the first attempt got %d %s", res.StatusCode, body)
 	}
 	var res *http.Response
 	var body string
 	until(t, "an answer", func() bool {
-		res, body = pay()
+		res, body = pay("ana", 42)
 		return res.StatusCode != http.StatusConflict
 	})
 	if res.StatusCode != http.StatusCreated || body != `{"id":"c1","amount":1999,"status":"approved"}` ||
 		res.Header.Get("Location") != "/payments/c1" || res.Header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("the retry got %d %v %s", res.StatusCode, res.Header, body)
 	}
+	api.mu.Lock()
+	if api.asked != 1 {
+		t.Errorf("asked %d times about ana's, want once", api.asked)
+	}
+	api.before, api.asked = true, 0
+	api.mu.Unlock()
+	if res, body := pay("bia", 43); res.StatusCode != http.StatusBadGateway {
+		t.Errorf("bia's attempt got %d %s", res.StatusCode, body)
+	}
+	asked := func() int {
+		api.mu.Lock()
+		defer api.mu.Unlock()
+		return api.asked
+	}
+	until(t, "the question about bia's", func() bool {
+		if res, body := pay("bia", 43); res.StatusCode != http.StatusConflict {
+			t.Errorf("bia, whose attempt was lost before its charge, got %d %s", res.StatusCode, body)
+		}
+		return asked() > 0
+	})
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("Run: %v", err)
