@@ -56,6 +56,7 @@ var layers = []layer{
 		"released, replaced or read by itself"},
 	{"examples", []string{"*"}, "examples show the whole"},
 	{"internal/interop", []string{"*"}, "its tests put the whole into other people's frameworks"},
+	{"internal/browsertest", nil, "it sees what people see: the command that is built, and its page in a browser"},
 	{"bench", []string{"*"}, "benchmarks compare the whole"},
 	{"cmd", []string{"*"}, "the command is where everything is put together"},
 }
@@ -268,6 +269,7 @@ var brokenImports = []struct {
 	{"wire uses the engine", "internal/wire/a.go", ".", ourModule, "internal/wire may import"},
 	{"key ring uses the engine", "keyring/a.go", ".", ourModule, "keyring may import"},
 	{"batcher uses the wire", "internal/groupcommit/a.go", ".", ourModule + "/internal/wire", "internal/groupcommit may import"},
+	{"browser test uses the command", "internal/browsertest/a.go", "internal/browsertest", ourModule + "/cmd/umavez", "internal/browsertest may import"},
 	{"a package nobody placed", "strange/a.go", ".", ourModule, "has a row"},
 	{"testing in code", "proxy/a.go", "proxy", "testing", "no testing"},
 	{"testing/synctest in code", "a.go", ".", "testing/synctest", "no testing"},
