@@ -2,16 +2,22 @@ package umavezecho_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/labstack/echo/v5"
 	"github.com/labstack/echo/v5/middleware"
 
+	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/store/memstore"
 	"github.com/umavez/umavez/umavezecho"
 	"github.com/umavez/umavez/umavezhttp"
 )
@@ -226,6 +232,40 @@ func TestHijack(t *testing.T) {
 			s.ran(t, 1)
 		})
 	}
+}
+
+// TestR10_ToldToStop: a handler that is told to stop and says nothing has not
+// answered 200.
+func TestR10_ToldToStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eng, err := umavez.New(noHeartbeat{memstore.New(memstore.Options{})}, umavez.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer eng.Close(t.Context())
+		service := echo.New()
+		service.POST("/pagar", func(c *echo.Context) error {
+			<-c.Request().Context().Done()
+			return nil
+		}, authenticate, umavezecho.Rerunnable(onceOver(t, eng, umavezhttp.Route{})))
+		r := httptest.NewRequest(http.MethodPost, "/pagar", strings.NewReader(payment))
+		r.Header.Set("X-Tenant", "acme")
+		r.Header.Set("Idempotency-Key", "k")
+		w := httptest.NewRecorder()
+		service.ServeHTTP(w, r)
+		if w.Code != http.StatusGatewayTimeout || !strings.Contains(w.Body.String(), "outcome-unknown") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
+}
+
+// noHeartbeat is a store that extends no lease: a rerunnable operation that takes too long
+// is told to stop.
+type noHeartbeat struct{ umavez.Store }
+
+// Extend fails.
+func (noHeartbeat) Extend(context.Context, umavez.Lease, time.Duration) error {
+	return errors.New("the store is away")
 }
 
 // TestFormFiles: the files of a form that a handler parsed are removed.

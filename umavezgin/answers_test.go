@@ -2,16 +2,22 @@ package umavezgin_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/store/memstore"
 	"github.com/umavez/umavez/umavezgin"
 	"github.com/umavez/umavez/umavezhttp"
 )
@@ -209,8 +215,8 @@ func TestHijack(t *testing.T) {
 				rw.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
 				rw.Flush()
 			}))
-			if r := s.post(t, "/ws", "k", payment); r.status != 200 || r.body != "hi" {
-				t.Errorf("%v", r)
+			if r := s.post(t, "/ws", "k", payment); r.status != 200 || r.body != "hi" || r.seen.aborted || !r.seen.written {
+				t.Errorf("%v, seen %+v", r, r.seen)
 			}
 			if r := s.post(t, "/ws", "k", payment); r.status != 409 || r.code() != "replay-unavailable" {
 				t.Errorf("%v", r)
@@ -235,6 +241,38 @@ func TestHandleContext(t *testing.T) {
 		t.Errorf("%v, then %v", r, again)
 	}
 	s.ran(t, 1)
+}
+
+// TestR10_ToldToStop: a handler that is told to stop and says nothing has not
+// answered 200.
+func TestR10_ToldToStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eng, err := umavez.New(noHeartbeat{memstore.New(memstore.Options{})}, umavez.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer eng.Close(t.Context())
+		service := gin.New()
+		service.POST("/pagar", authenticate, umavezgin.Rerunnable(onceOver(t, eng, umavezhttp.Route{})),
+			func(c *gin.Context) { <-c.Request.Context().Done() })
+		r := httptest.NewRequest(http.MethodPost, "/pagar", strings.NewReader(payment))
+		r.Header.Set("X-Tenant", "acme")
+		r.Header.Set("Idempotency-Key", "k")
+		w := httptest.NewRecorder()
+		service.ServeHTTP(w, r)
+		if w.Code != http.StatusGatewayTimeout || !strings.Contains(w.Body.String(), "outcome-unknown") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
+}
+
+// noHeartbeat is a store that extends no lease: a rerunnable operation that takes too long
+// is told to stop.
+type noHeartbeat struct{ umavez.Store }
+
+// Extend fails.
+func (noHeartbeat) Extend(context.Context, umavez.Lease, time.Duration) error {
+	return errors.New("the store is away")
 }
 
 // TestFormFiles: the files of a form that a handler parsed are removed.
