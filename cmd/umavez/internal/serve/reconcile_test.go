@@ -225,6 +225,28 @@ func (p *payments) list(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"data": found})
 }
 
+// payAs makes one attempt at a payment. All callers take the same odd key.
+func payAs(t *testing.T, url, user string, order int) (*http.Response, string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"order":%d,"amount":1999}`, order)
+	req, err := http.NewRequest(http.MethodPost, url+"/payments", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header["idempotency-key"] = []string{"order/42?&#"}
+	req.Header.Set("X-User", user)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(answer)
+}
+
 // TestDocumentedReconciler plays the documented file: the API dies between charge
 // and answer, and the client's retry gets what the gateway knows. Another client's
 // with the same key does not.
@@ -256,25 +278,7 @@ func TestDocumentedReconciler(t *testing.T) {
 	go func() { ended <- Run(ctx, cfg, stderr, Hooks{}) }()
 	until(t, "the ready line", func() bool { return readyLine.MatchString(stderr.String()) })
 	url := readyLine.FindStringSubmatch(stderr.String())[1]
-	pay := func(user string, order int) (*http.Response, string) {
-		body := fmt.Sprintf(`{"order":%d,"amount":1999}`, order)
-		req, err := http.NewRequest(http.MethodPost, url+"/payments", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header["idempotency-key"] = []string{"order/42?&#"}
-		req.Header.Set("X-User", user)
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		answer, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return res, string(answer)
-	}
+	pay := func(user string, order int) (*http.Response, string) { return payAs(t, url, user, order) }
 	if res, body := pay("ana", 42); res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "outcome-unknown") {
 		t.Errorf("the first attempt got %d %s", res.StatusCode, body)
 	}
