@@ -23,17 +23,22 @@ finish() {
 trap finish EXIT
 trap 'exit 0' INT TERM
 
-# address LOG: waits until the program that writes LOG says where it listens.
+# address LOG PID: waits until the program PID, which writes LOG, says where it
+# listens.
 address() {
-	for _ in {1..600}; do # a busy machine is slow, and only a failure waits to the end
-		if grep -q '^[a-z]*: listening on http://' "$1"; then
+	local alive=yes
+	for _ in {1..600}; do # a busy machine is slow, and only a program that hangs waits to the end
+		kill -0 "$2" 2>/dev/null || alive=
+		if grep -qs '^[a-z]*: listening on http://' "$1"; then
 			sed -n 's|^[a-z]*: listening on http://\([^ ]*\).*|\1|p' "$1" | tail -n 1
 			return
 		fi
+		[ -n "$alive" ] || break
 		sleep 0.1
 	done
 	echo "it did not start:" >&2
 	cat "$1" >&2
+	echo "Where a port is taken, DEMO_LISTEN, DEMO_ADMIN and DEMO_UPSTREAM name others: DEMO_LISTEN=127.0.0.1:0 script/demo.sh" >&2
 	return 1
 }
 
@@ -42,7 +47,7 @@ serve() {
 		--store "sqlite:$dir/umavez.db" --listen "$listen" --admin "$admin" 2>"$dir/serve.log" &
 	umavez=$!
 	pids+=("$umavez")
-	listen=$(address "$dir/serve.log")
+	listen=$(address "$dir/serve.log" "$umavez")
 }
 
 # pay TIMEOUT: one attempt of the payment; always the same key and body.
@@ -59,7 +64,7 @@ go build -o "$dir/upstream" ./examples/upstream
 
 "$dir/upstream" --listen "$upstream" --ledger "$dir/ledger" --delay 2s 2>"$dir/upstream.log" &
 pids+=($!)
-upstream=$(address "$dir/upstream.log")
+upstream=$(address "$dir/upstream.log" $!)
 serve
 
 echo

@@ -44,6 +44,9 @@ func Anonymous(*http.Request) (string, error) { return anonymous, nil }
 
 // BasicUser is the [Principal] of services with Basic authentication: the user's
 // name. The password must have been verified outside.
+//
+// The principal of ana is PrincipalOf("basic", "ana"), which is 5:basic,3:ana, in
+// its stored form: whoever looks for her keys by name has to say so.
 func BasicUser(r *http.Request) (string, error) {
 	user, _, ok := r.BasicAuth()
 	if !ok || user == "" {

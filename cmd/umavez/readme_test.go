@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,7 +17,7 @@ import (
 	"time"
 )
 
-// This file runs the commands of README.md and of docs/keys.md and holds their
+// This file runs the commands of README.md, docs/keys.md and docs/encryption.md and holds their
 // output against what the text around them says. A comment above each block says
 // how to check it:
 //
@@ -95,13 +96,18 @@ func TestREADME(t *testing.T) { readPage(t, "README.md", 4) }
 
 func TestGuideToKeys(t *testing.T) { readPage(t, "docs/keys.md", 15) }
 
-// readPage follows a page that has so many blocks at the least.
-func readPage(t *testing.T, page string, least int) {
+func TestGuideToEncryption(t *testing.T) { readPage(t, "docs/encryption.md", 1, "sh") }
+
+// readPage follows a page that has so many blocks at the least, of these
+// languages; of all where none is named.
+func readPage(t *testing.T, page string, least int, languages ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), readmeTimeout)
 	defer cancel()
 	reader := &reader{dir: t.TempDir()}
-	blocks := blocksOf(t, page)
+	blocks := slices.DeleteFunc(blocksOf(t, page), func(b block) bool {
+		return languages != nil && !slices.Contains(languages, b.language)
+	})
 	if len(blocks) < least {
 		t.Fatalf("%s has only %d blocks: this test looks for the wrong thing", page, len(blocks))
 	}

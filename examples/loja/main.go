@@ -66,6 +66,9 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("POST /pagamentos", authenticated(once.Opaque(http.HandlerFunc(pay))))
+	if err := once.Open(ctx); err != nil { // what the namespace's processes agree on
+		return err
+	}
 
 	fmt.Fprintf(stderr, "loja: listening on http://%s\n", listener.Addr())
 	return serve(ctx, engine, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, listener)
