@@ -57,9 +57,13 @@ var (
 func open(t *testing.T, s screen, language string) *page {
 	t.Helper()
 	path := findBrowser(t)
+	program, err := umavez() // a build takes minutes on a new machine
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	d := startDemo(ctx, t)
+	d := startDemo(ctx, t, program)
 	flags := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path),
 		chromedp.Flag("headless", true),

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// patience bounds a whole story, and builds. Only a hang ever waits for it.
+// patience bounds a whole story. Only a hang ever waits for it.
 const patience = 4 * time.Minute
 
 // umavez is the command, built once for all tests.
@@ -61,12 +61,8 @@ var demoLine = regexp.MustCompile(`^umavez: demo on http://(127\.0\.0\.1:\d+) `)
 
 // startDemo runs `umavez demo`. At the end of the test Ctrl-C ends it, and it must
 // leave nothing behind.
-func startDemo(ctx context.Context, t *testing.T) *demo {
+func startDemo(ctx context.Context, t *testing.T, program string) *demo {
 	t.Helper()
-	program, err := umavez()
-	if err != nil {
-		t.Fatal(err)
-	}
 	d := &demo{dir: t.TempDir()}
 	command := exec.CommandContext(ctx, program, "demo", "--listen", "127.0.0.1:0")
 	command.Env = append(os.Environ(), "TMPDIR="+d.dir)

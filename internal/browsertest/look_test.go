@@ -3,6 +3,7 @@ package browsertest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -11,9 +12,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// wide names what lies beyond the right edge of the screen.
+// wide names what lies beyond the right edge of a screen.
 const wide = `[...document.querySelectorAll("body *")]
-	.filter(e => e.getBoundingClientRect().right > innerWidth + 0.5)
+	.filter(e => e.getBoundingClientRect().right > %d + 0.5)
 	.map(e => e.tagName + ": " + e.innerText)`
 
 // fits: on no screen does anybody scroll sideways.
@@ -24,7 +25,7 @@ func (p *page) fits(t *testing.T) {
 		Window int64 `json:"window"`
 	}](t, p, `({ page: document.scrollingElement.scrollWidth, window: innerWidth })`)
 	if width.Page > p.screen.width || width.Window != p.screen.width {
-		beyond := ask[[]string](t, p, wide)
+		beyond := ask[[]string](t, p, fmt.Sprintf(wide, p.screen.width))
 		t.Errorf("the page is %d wide in a window of %d, on a screen of %d; beyond it: %q",
 			width.Page, width.Window, p.screen.width, beyond)
 	}
