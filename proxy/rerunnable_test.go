@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -52,7 +53,9 @@ func TestRerunnableRunsAgain(t *testing.T) {
 		}
 	})
 	s := newSidecar(t, api.url, func(o *Options) { o.Routes[0].Policy = umavez.Rerunnable })
-	if got := s.pay("k1", "x"); got.status != http.StatusBadGateway || got.header.Get(wire.RetryAfter) != "1" || got.header.Get(wire.ShouldRetry) != "true" {
+	got := s.pay("k1", "x")
+	if got.status != http.StatusBadGateway || got.header.Get(wire.RetryAfter) != "1" || got.header.Get(wire.ShouldRetry) != "true" ||
+		!strings.Contains(got.body, "Send the same request again later") || strings.Contains(got.body, "not run again") {
 		t.Errorf("the first attempt got %v, want to be told to come again", got)
 	}
 	if got := s.pay("k1", "x"); got.status != http.StatusServiceUnavailable || got.header.Get(wire.IdempotencyStatus) != "" {

@@ -98,6 +98,8 @@ func TestR10_ToldToStop(t *testing.T) {
 		h := once.Rerunnable(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done() // its lease ran out, and cannot be extended
 		}))
-		post(h, "k").mustRefuse(t, 504, "outcome-unknown")
+		got := post(h, "k")
+		got.mustRefuse(t, 504, "outcome-unknown")
+		got.mustWait(t, "1") // the next attempt takes over
 	})
 }

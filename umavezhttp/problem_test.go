@@ -116,6 +116,26 @@ func TestProblemShouldRetry(t *testing.T) {
 	}
 }
 
+// TestProblemOfWhatMayRunAgain: with a Retry-After, no language says that it will
+// not, and without one none says that it may.
+func TestProblemOfWhatMayRunAgain(t *testing.T) {
+	o := checkedOptions(t, Options{})
+	for tag, says := range map[string]struct{ never, again string }{
+		"en":    {"It is not run again", "Send the same request again later"},
+		"pt-BR": {"Ela não é executada de novo", "Envie a mesma requisição mais tarde"},
+	} {
+		for _, after := range []time.Duration{0, time.Second} {
+			p := problemFor(wire.CodeOutcomeUnknown)
+			p.RetryAfter = after
+			_, document := refused(t, o, request("Accept-Language", tag), p)
+			detail, _ := document["detail"].(string)
+			if strings.Contains(detail, says.never) != (after == 0) || strings.Contains(detail, says.again) != (after > 0) {
+				t.Errorf("%s, Retry-After %v: %q", tag, after, detail)
+			}
+		}
+	}
+}
+
 func TestProblemMembers(t *testing.T) {
 	o := checkedOptions(t, Options{})
 	p := problemFor(wire.CodeReplayUnavailable)

@@ -41,8 +41,8 @@ var problemDetails = map[string][languages]string{
 		"A primeira requisição com esta Idempotency-Key ainda está em andamento. Envie a mesma requisição mais tarde: ela recebe a resposta da primeira.",
 	},
 	wire.CodeOutcomeUnknown: {
-		"An attempt with this Idempotency-Key did not end properly, and it is not known whether the operation happened. It will not be run again. Do not repeat it under a new key before you know.",
-		"Uma tentativa com esta Idempotency-Key não terminou direito, e não se sabe se a operação aconteceu. Ela não será executada de novo. Não a repita com uma nova chave antes de saber.",
+		"An attempt with this Idempotency-Key did not end properly, and it is not known whether the operation happened. It is not run again as long as nobody knows. Do not repeat it under a new key before you know.",
+		"Uma tentativa com esta Idempotency-Key não terminou direito, e não se sabe se a operação aconteceu. Ela não é executada de novo enquanto ninguém souber. Não a repita com uma nova chave antes de saber.",
 	},
 	wire.CodeReplayUnavailable: {
 		"The operation with this Idempotency-Key was carried out, or its answer begun, and that answer cannot be given again. It will not be run again.",
@@ -90,6 +90,14 @@ var problemDetails = map[string][languages]string{
 	},
 }
 
+// unknownYetDetail is what outcome-unknown says with a Retry-After: a reconciler
+// looks into it, or the next attempt runs it again, since its author declared that
+// safe. That it is not run again would be wrong of both.
+var unknownYetDetail = [languages]string{
+	"An attempt with this Idempotency-Key did not end properly, and it is not known yet whether the operation happened. Send the same request again later, with the same key: it gets the answer, or is run again if that is safe. Do not repeat it under a new key before you know.",
+	"Uma tentativa com esta Idempotency-Key não terminou direito, e ainda não se sabe se a operação aconteceu. Envie a mesma requisição mais tarde, com a mesma chave: ela recebe a resposta, ou é executada de novo se isso for seguro. Não a repita com uma nova chave antes de saber.",
+}
+
 // replayRecipeDetail is what replay-unavailable says when the stored answer is
 // there, but it cannot be told whether this is the same request (rule F3).
 var replayRecipeDetail = [languages]string{
@@ -124,6 +132,8 @@ func (p *Problem) detail(lang language) string {
 	switch {
 	case p.key != nil:
 		return p.key.detail(lang)
+	case p.Code == wire.CodeOutcomeUnknown && p.RetryAfter > 0:
+		return unknownYetDetail[lang]
 	case p.recipeUnknown:
 		return replayRecipeDetail[lang]
 	case p.whole:

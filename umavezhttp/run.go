@@ -3,6 +3,7 @@ package umavezhttp
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/umavez/umavez"
 	"github.com/umavez/umavez/internal/wire"
@@ -144,6 +145,11 @@ func (rec *recording) lastWord(why umavez.Reason) []byte {
 	return rec.shown()
 }
 
+// takeoverRetryAfter is when a client may come again whose attempt was lost, where
+// the next one takes over: that was told to stop, and whatever stopped it gets a
+// moment to recover.
+const takeoverRetryAfter = time.Second
+
 // send answers the client with what the handler wrote.
 func (c *call) send(rec *recording, out outcome, err error) {
 	if errors.Is(err, umavez.ErrLeaseLost) || errors.Is(err, umavez.ErrEnded) {
@@ -162,6 +168,9 @@ func (c *call) send(rec *recording, out outcome, err error) {
 		// The operation's own caller did not get an answer out of it.
 		p := problemFor(wire.CodeOutcomeUnknown)
 		p.Status = http.StatusGatewayTimeout
+		if c.policy != umavez.Opaque {
+			p.RetryAfter = takeoverRetryAfter
+		}
 		c.refuse(p)
 		return
 	}
