@@ -21,7 +21,7 @@ type keysListCommand struct {
 	Route     string          `env:"-" placeholder:"NAME" help:"The route, by its name or pattern."`
 	Namespace string          `env:"-" placeholder:"NAME" help:"The namespace. Not set: all; with --principal ${namespace}."`
 	Scope     string          `env:"-" placeholder:"HEX" help:"The caller, as a list shows it."`
-	Principal []string        `env:"-" sep:"none" placeholder:"PART" help:"The caller by name; twice where two parts name it (issuer and subject)."`
+	Principal []string        `env:"-" sep:"none" placeholder:"PART" help:"The caller by name; repeated where several parts name it (issuer and subject, or those of a program's PrincipalOf)."`
 	OlderThan *serve.Duration `env:"-" placeholder:"DURATION" help:"First claimed at least so long ago."`
 	Limit     *int            `env:"-" placeholder:"N" help:"At most so many. Not set: all."`
 	JSON      bool            `env:"-" name:"json" help:"A JSON object a line."`

@@ -16,7 +16,7 @@ type keysShowCommand struct {
 	ID string `arg:"" optional:"" help:"The key's ID, with or without the number behind the dot."`
 	deskFlags
 	Namespace string   `env:"-" placeholder:"NAME" help:"The namespace of --key (default ${namespace})."`
-	Principal []string `env:"-" sep:"none" placeholder:"PART" help:"Who sent it; twice where two parts name the caller (issuer and subject), and not at all where the namespace does not tell its callers apart."`
+	Principal []string `env:"-" sep:"none" placeholder:"PART" help:"Who sent it; repeated where several parts name the caller (issuer and subject, or those of a program's PrincipalOf), and not at all where the namespace does not tell its callers apart."`
 	Key       string   `env:"-" placeholder:"KEY" help:"The key, as the client sent it."`
 	JSON      bool     `env:"-" name:"json" help:"As a JSON object."`
 }
