@@ -94,6 +94,20 @@ var (
 
 func TestREADME(t *testing.T) { readPage(t, "README.md", 4) }
 
+// TestREADMEInPortuguese: it has the commands of the English one, which TestREADME
+// runs, with the same checks, in the same order.
+func TestREADMEInPortuguese(t *testing.T) {
+	english, portuguese := blocksOf(t, "README.md"), blocksOf(t, "README.pt-BR.md")
+	if len(english) != len(portuguese) {
+		t.Fatalf("README.pt-BR.md has %d blocks, README.md %d", len(portuguese), len(english))
+	}
+	for i, b := range portuguese {
+		if want := english[i]; b.text != want.text || b.check != want.check || b.language != want.language {
+			t.Errorf("README.pt-BR.md:%d: the block differs from README.md:%d", b.line, want.line)
+		}
+	}
+}
+
 func TestGuideToKeys(t *testing.T) { readPage(t, "docs/keys.md", 15) }
 
 func TestGuideToEncryption(t *testing.T) { readPage(t, "docs/encryption.md", 1, "sh") }
