@@ -34,6 +34,7 @@ var layers = []layer{
 		"what a batch writes is each store's own"},
 	{"keyring", nil, "it knows keys and bytes, and not what they are of: the engine takes " +
 		"any sealer, and whoever reads this one has nothing else to read"},
+	{"internal/leak", nil, "tests of every package use it"},
 	{"internal/killtable", []string{"."}, "the table says what must follow a death over any store, " +
 		"so it knows none of them"},
 	{"umavezhttp", []string{".", "internal"}, "the middleware works over any store; " +

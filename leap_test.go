@@ -41,7 +41,13 @@ func TestLeapIsNoQuietTime(t *testing.T) {
 		passTime(2 * time.Minute)
 		leap.by.Store(int64(time.Hour))
 		passTime(umavez.DefaultQuiet - time.Minute)
-		wantState(t, asks, opaque("k"), umavez.Lost)
+		rec := wantState(t, asks, opaque("k"), umavez.Lost)
+		err := asks.Settle(t.Context(), opaque("k").Key.ID(), umavez.Settlement{
+			Action: umavez.ActionCannotHappen, Fence: rec.Fence, Quiet: asks.Quiet(), Who: "ana", Why: "nothing found",
+		})
+		if !errors.Is(err, umavez.ErrNotQuiet) {
+			t.Errorf("a person who looked before the quiet time was over: %v", err)
+		}
 		passTime(2 * time.Hour) // the pauses have grown
 		wantState(t, asks, opaque("k"), umavez.Vacant)
 	})

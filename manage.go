@@ -42,7 +42,7 @@ func (e *Engine) Inspect(ctx context.Context, id ID) (Record, []AuditEntry, erro
 	return rec, trail, err
 }
 
-// Settle applies a settlement and repeats it until the store has answered, for
+// Settle applies a settlement, and repeats it until the store has answered, for
 // at most SaveTimeout. An ID that is zero is drawn. A Keep that is zero is the
 // engine's own, for the record's policy.
 func (e *Engine) Settle(ctx context.Context, id ID, s Settlement) error {
@@ -58,6 +58,11 @@ func (e *Engine) Settle(ctx context.Context, id ID, s Settlement) error {
 	rec, err := e.base.Get(ctx, id) // what it holds does not matter, nor whether it opens
 	if err != nil {
 		return err
+	}
+	now := e.clock()
+	e.leaps.look(now, e.opt.Lease)
+	if s.Action == ActionCannotHappen && e.leaps.calm(now) < s.Quiet {
+		return ErrNotQuiet // the store's clock has leapt, as this process's has
 	}
 	if s.Keep == (Retention{}) {
 		s.Keep = e.opt.retention(&Operation{Policy: rec.Policy})

@@ -7,53 +7,19 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/umavez/umavez"
+	"github.com/umavez/umavez/internal/leak"
 	"github.com/umavez/umavez/store/memstore"
 	"github.com/umavez/umavez/umavezhttp"
 )
 
 // TestMain fails when a test has left a goroutine of ours behind.
-func TestMain(m *testing.M) {
-	status := m.Run()
-	if left := goroutinesLeft(30 * time.Second); status == 0 && left != "" {
-		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", left)
-		status = 1
-	}
-	os.Exit(status)
-}
-
-// goroutinesLeft returns the stacks of goroutines in this module's code, once
-// some are still there after the patience.
-func goroutinesLeft(patience time.Duration) string {
-	deadline := time.After(patience)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		buf := make([]byte, 1<<20)
-		buf = buf[:runtime.Stack(buf, true)]
-		var left []string
-		for i, stack := range strings.Split(string(buf), "\n\n") {
-			if i > 0 && strings.Contains(stack, "umavez/umavez") { // the first is this one
-				left = append(left, stack)
-			}
-		}
-		if len(left) == 0 {
-			return ""
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			return strings.Join(left, "\n\n")
-		}
-	}
-}
+func TestMain(m *testing.M) { leak.Main(m) }
 
 // setup is what a test wants to be different from the defaults.
 type setup struct {

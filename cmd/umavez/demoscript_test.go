@@ -20,7 +20,7 @@ func TestDemoWithoutItsPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(script); err != nil {
+	if _, err := os.Stat(script); err != nil && os.Getenv("CI") == "" {
 		t.Skip("script/demo.sh is not here: this module was built outside its repository")
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

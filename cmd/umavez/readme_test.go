@@ -51,7 +51,7 @@ func (b block) place() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 func blocksOf(t *testing.T, page string) []block {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, page))
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) && os.Getenv("CI") == "" {
 		t.Skipf("%s is not here: this module was built outside its repository", page)
 	}
 	if err != nil {

@@ -31,6 +31,7 @@ type order struct {
 	Policy   umavez.Policy
 	Lease    time.Duration
 	TakeOver umavez.Fence
+	Print    umavez.Fingerprint // claim
 	Answer   []byte
 	N        int  // race: keys; load: workers; pay: payments
 	Start    bool // claim: and start it
@@ -103,7 +104,7 @@ func obey(ctx context.Context, s *Store, o order, out *reporter) {
 	switch o.Do {
 	case "claim":
 		rec, acquired, err := s.Claim(ctx, id, umavez.ClaimRequest{
-			Attempt: o.Attempt, Policy: o.Policy, Lease: o.Lease, TakeOver: o.TakeOver, MaxUnsettled: o.Most,
+			Attempt: o.Attempt, Policy: o.Policy, Lease: o.Lease, TakeOver: o.TakeOver, Fingerprint: o.Print, MaxUnsettled: o.Most,
 		})
 		if acquired && o.Start {
 			err = s.Started(umavez.Lease{ID: id, Attempt: o.Attempt})

@@ -60,7 +60,7 @@ func (t *tx) sweep(dead *startlog.Dead) error {
 	for _, f := range unstarted {
 		row, eff := umavez.Next(f.row, t.now, umavez.Event{Kind: umavez.EventRelease, Attempt: f.row.Attempt})
 		if !eff.Write {
-			continue // it holds a step, or was abandoned: so it had started
+			continue // it was abandoned, so it had started; or it holds a step or follows a lost attempt, and stays lost
 		}
 		f.row, f.owner = row, nil
 		t.wrote = true

@@ -176,3 +176,34 @@ func TestWhatEndedHasNoOwner(t *testing.T) {
 		t.Errorf("owners are %v, %v; want this store's, of the running key alone", owned, err)
 	}
 }
+
+// TestKilledBeforeTheStartOfATakeover: the process that had taken a lost record over
+// did nothing, and nobody can say that of the one before it. The key is not given
+// back.
+func TestKilledBeforeTheStartOfATakeover(t *testing.T) {
+	path := file(t)
+	s := open(t, path, Options{})
+	req := request()
+	req.Policy = umavez.Rerunnable
+	rec, acquired, err := s.Claim(t.Context(), idOf("k"), req)
+	if err != nil || !acquired {
+		t.Fatal(acquired, err)
+	}
+	l := umavez.Lease{ID: idOf("k"), Attempt: req.Attempt, Fence: rec.Fence}
+	if err := s.Abandon(t.Context(), l, umavez.ReasonReset, nil); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, path)
+	r := p.ask(order{
+		Do: "claim", Key: "k", Attempt: umavez.NewAttemptID(), Policy: umavez.Rerunnable,
+		Lease: time.Hour, TakeOver: rec.Fence, Print: req.Fingerprint,
+	})
+	if !r.Acquired {
+		t.Fatalf("the takeover: %+v", r)
+	}
+	p.kill()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	states(t, open(t, path, Options{}), map[string]umavez.State{"k": umavez.Running})
+}

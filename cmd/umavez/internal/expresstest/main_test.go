@@ -48,7 +48,7 @@ var installed = sync.OnceValue(func() error {
 // a machine without Node is no excuse.
 func needsNode(t *testing.T) {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(root, "examples", "express")); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(root, "examples", "express")); errors.Is(err, os.ErrNotExist) && os.Getenv("CI") == "" {
 		t.Skip("examples/express is not here: this module was built outside its repository")
 	}
 	err := installed()

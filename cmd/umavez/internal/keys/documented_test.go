@@ -12,7 +12,7 @@ import (
 // every code.
 func TestDocumentedFields(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/keys.md")
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) && os.Getenv("CI") == "" {
 		t.Skip("docs/keys.md is not here: this module was built outside its repository")
 	}
 	if err != nil {

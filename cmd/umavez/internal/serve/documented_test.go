@@ -15,7 +15,7 @@ const page = "../../../../docs/serve.md"
 func documented(t *testing.T) (text string, files []string) {
 	t.Helper()
 	read, err := os.ReadFile(page)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) && os.Getenv("CI") == "" {
 		t.Skip("docs/serve.md is not here: this module was built outside its repository")
 	}
 	if err != nil {
